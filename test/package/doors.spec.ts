@@ -1,0 +1,132 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
+import { dirname, resolve } from 'node:path';
+import ts from 'typescript';
+import { evaluate } from './node-child.js';
+import { doors, manifest, type Door } from './package-manifest.js';
+
+/** The optional peers that a door needs by its nature; every other one must not be loaded by importing the door. */
+const optionalPeersOf: Record<string, string[]> = {
+  typeorm: ['typeorm', '@nestjs/typeorm'],
+  http: ['@nestjs/swagger'],
+};
+
+type Loaded = Record<string, string[] | string>;
+
+/** What each specifier gives when loaded in a process of its own: the names with a value, or the error. */
+function load(format: 'esm' | 'cjs', specifiers: string[]): Loaded {
+  return evaluate<Loaded>(
+    format,
+    `(async () => {
+      const loaded = {};
+      for (const specifier of ${JSON.stringify(specifiers)}) {
+        try {
+          const door = ${format === 'esm' ? 'await import(specifier)' : 'require(specifier)'};
+          loaded[specifier] = Object.keys(door).filter((key) => door[key] !== undefined).sort();
+        } catch (error) { loaded[specifier] = error.code ?? String(error); }
+      }
+      process.stdout.write(JSON.stringify(loaded));
+    })();`,
+  );
+}
+
+/** The names a declaration file exports whose target is a class, function, enum or constant, even behind `export type`. */
+function declaredValues(program: ts.Program, declarations: string): string[] {
+  const checker = program.getTypeChecker();
+  const file = program.getSourceFile(declarations);
+  const symbol = file && checker.getSymbolAtLocation(file);
+  if (!symbol) throw new Error(`${declarations} is no module.`);
+  return checker.getExportsOfModule(symbol).flatMap((exported) => {
+    const target = exported.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(exported) : exported;
+    return target.flags & ts.SymbolFlags.Value ? [exported.name] : [];
+  });
+}
+
+/** Every package that loading `entry` loads (for declarations: needs), following our own files. */
+function packagesBehind(entry: string): string[] {
+  const seen = new Set<string>();
+  const packages = new Set<string>();
+  const visit = (file: string) => {
+    if (seen.has(file)) return;
+    seen.add(file);
+    const text = readFileSync(file, 'utf8');
+    const imports = /^\s*(?:import|export)\b(?:[^'"`;]*?\bfrom)?\s*['"]([^'"]+)['"]/gm;
+    for (const [, specifier = ''] of text.matchAll(imports)) {
+      if (specifier.startsWith('.')) {
+        const target = resolve(dirname(file), specifier);
+        visit(file.endsWith('.d.ts') ? target.replace(/\.js$/, '.d.ts') : target);
+      } else if (!isBuiltin(specifier)) {
+        packages.add(specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/'));
+      }
+    }
+  };
+  visit(resolve(entry));
+  return [...packages].sort();
+}
+
+const isOptional = (name: string) => manifest.peerDependenciesMeta[name]?.optional === true;
+const isDeclared = (name: string) => name in manifest.dependencies || name in manifest.peerDependencies;
+
+let imported: Loaded;
+let required: Loaded;
+let requiredEsm: Loaded;
+let program: ts.Program;
+
+beforeAll(() => {
+  const specifiers = doors.map((door) => door.specifier);
+  imported = load('esm', specifiers);
+  required = load('cjs', specifiers);
+  requiredEsm = load(
+    'cjs',
+    doors.map((door) => resolve(door.esm.default)),
+  );
+  program = ts.createProgram(
+    doors.map((door) => resolve(door.esm.types)),
+    {
+      module: ts.ModuleKind.NodeNext,
+      moduleResolution: ts.ModuleResolutionKind.NodeNext,
+      skipLibCheck: true,
+      types: [],
+    },
+  );
+}, 60_000);
+
+it('CFG-11: every door of lib/ is exported, and every export is a door', () => {
+  const files = readdirSync('lib').filter((file) => file.endsWith('.ts'));
+  expect(doors.map((door) => `${door.name}.ts`).sort()).toEqual(files.sort());
+});
+
+describe.each(doors)('$specifier', (door: Door) => {
+  it('has the files its export conditions name', () => {
+    const targets = [door.esm.types, door.esm.default, door.cjs.types, door.cjs.default];
+    expect(targets.filter((target) => !existsSync(target))).toEqual([]);
+  });
+
+  it('gives the same names to import and to require, each of them a value', () => {
+    expect(imported[door.specifier]).toEqual(expect.arrayContaining([expect.any(String)]));
+    expect(required[door.specifier]).toEqual(imported[door.specifier]);
+  });
+
+  it('exports as values all classes, functions and constants that its types name', () => {
+    const values = declaredValues(program, resolve(door.esm.types));
+    expect(values.filter((name) => !imported[door.specifier]?.includes(name))).toEqual([]);
+  });
+
+  it('can be required in its ESM form, which top-level await would forbid', () => {
+    expect(requiredEsm[resolve(door.esm.default)]).toEqual(imported[door.specifier]);
+  });
+
+  it('loads no package that is undeclared, and no optional peer that is not its own', () => {
+    const own = optionalPeersOf[door.name] ?? [];
+    const behind = [...packagesBehind(door.esm.default), ...packagesBehind(door.esm.types)];
+    expect(behind.filter((name) => !isDeclared(name) || (isOptional(name) && !own.includes(name)))).toEqual([]);
+  });
+});
+
+it.each(['esm', 'cjs'] as const)('no path behind the doors can be loaded (%s)', (format) => {
+  const paths = ['dist/esm/index.js', 'dist/cjs/index.js', 'lib/index.ts', 'index.js', 'contracts/run.js'];
+  const specifiers = paths.map((path) => `${manifest.name}/${path}`);
+  expect(load(format, specifiers)).toEqual(
+    Object.fromEntries(specifiers.map((specifier) => [specifier, 'ERR_PACKAGE_PATH_NOT_EXPORTED'])),
+  );
+});
