@@ -1,0 +1,56 @@
+/** An agent as the engine sees it: everything its behaviour depends on, and the hash over it (decision 24). */
+import type { ModelClient } from './ports/model-client.port.js';
+import type { RetryPolicy } from './retry-policy.js';
+import type { SessionMode } from './run.js';
+import type { ToolDefinition } from './tool-definition.js';
+
+export interface AgentDefinition {
+  name: string;
+  /** Dotted integers, compared numerically. */
+  version: string;
+  /** Over instructions, model name and tools; no limits. */
+  hash: string;
+  instructions: string;
+  modelName: string;
+  model: ModelClient;
+  tools: readonly ToolDefinition[];
+  /** Default 20. */
+  maxTurns: number;
+  modelRetry: RetryPolicy;
+  /** Default 8. */
+  toolConcurrency: number;
+  /** Ms per model request; default 10 min. */
+  modelTimeoutMs: number;
+  /** Active time in ms; null = no limit. */
+  maxDurationMs: number | null;
+  sessionMode: SessionMode;
+  /** `block`: a run stored under another hash needs attention; `accept`: it goes on, both hashes journaled. */
+  definitionChange: 'block' | 'accept';
+  /** What a reply cut by its length with calls in it leads to (MOD-3): the run fails (default), or the calls are answered as not executed and the model may go on, twice in a row at most. */
+  truncatedCalls: 'feedback' | 'fail';
+}
+
+/** What a worker can execute: the triple a claim is matched on (JRN-7a). A null hash accepts any. */
+export interface Offer {
+  agent: string;
+  version: string;
+  hash: string | null;
+}
+
+/** `name@version#hash`, the form kept on the worker row; `*` for any hash. */
+export function offerText(offer: Offer): string {
+  return `${offer.agent}@${offer.version}#${offer.hash ?? '*'}`;
+}
+
+/** Whether a run of this agent, version and hash can be executed under one of the offers. */
+export function isOffered(
+  run: { agent: string; version: string; definitionHash: string },
+  offers: readonly Offer[],
+): boolean {
+  return offers.some(
+    (offer) =>
+      offer.agent === run.agent &&
+      offer.version === run.version &&
+      (offer.hash === null || offer.hash === run.definitionHash),
+  );
+}

@@ -1,0 +1,5 @@
+/** A run's own limit (BUD-1). Null means no limit. */
+export interface Budget {
+  /** Tokens, over the whole run; compared with the sum of committed replies. */
+  maxTotalTokens: number;
+}

@@ -1,0 +1,26 @@
+/** Durations of options: milliseconds as a number, or text such as `250ms`, `1.5s`, `10m`, `2h`, `30d`. */
+import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
+
+export type Duration = number | `${number}${DurationUnit}`;
+export type DurationUnit = 'ms' | 's' | 'm' | 'h' | 'd';
+
+const UNIT_MS: Readonly<Record<DurationUnit, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/**
+ * @param value the duration
+ * @param option the option's name, for the error
+ * @returns whole milliseconds, at least 1
+ * @throws InvalidConfigurationError for anything that is no positive, finite duration up to 2^53 - 1 ms
+ */
+export function parseDuration(value: Duration | string, option: string): number {
+  const match = typeof value === 'string' ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(value.trim()) : null;
+  const ms =
+    typeof value === 'number' ? value : match ? Number(match[1]) * UNIT_MS[match[2] as DurationUnit] : Number.NaN;
+  const rounded = Math.round(ms);
+  if (!Number.isSafeInteger(rounded) || rounded < 1) {
+    throw new InvalidConfigurationError([
+      `${option} is ${JSON.stringify(value) ?? String(value)}, which is no duration. Give milliseconds as a number, or text like '250ms', '30s', '10m', '24h', '30d'.`,
+    ]);
+  }
+  return rounded;
+}

@@ -1,0 +1,6 @@
+/** Ids that callers give: run, session and request ids, metadata keys (SUB-3). ASCII, so that every database compares them alike. */
+export const IDENTIFIER_PATTERN = /^[A-Za-z0-9._:-]{1,128}$/;
+
+export function isIdentifier(value: unknown): value is string {
+  return typeof value === 'string' && IDENTIFIER_PATTERN.test(value);
+}

@@ -1,0 +1,291 @@
+/**
+ * The facts of a run, in the order in which they were committed (spec 2.3, EVT-2). The journal is at once the recovery log, the event stream and the
+ * transcript: each message is stored once, in the entry that brought it. Readers ignore types they do not know.
+ */
+import type { Actor } from './actor.js';
+import type { JsonObject, JsonValue } from './json.js';
+import type { AssistantMessage, Message, ToolOutcome } from './message.js';
+import type { OperationCut } from './operation.js';
+import type { RecoveryPolicy } from './recovery-policy.js';
+import type { ClaimCause, RunError } from './run.js';
+import type { Attention, WaitReason } from './run-status.js';
+import type { Usage } from './usage.js';
+
+/** An error as it may be stored and shown: chosen fields only, never a serialised exception. */
+export interface RecordedError {
+  code: string;
+  message: string;
+  /** The exception's class name. */
+  name?: string;
+  /** HTTP status of a provider. */
+  status?: number;
+  retryable?: boolean;
+}
+
+/** Approval asked for one call (PPL-1a). */
+export interface ApprovalVerdict {
+  reason?: string;
+  risk?: string;
+  /** Who may decide; checked by the host's `authorize` hook. */
+  approverRole?: string;
+  /** Ms; null = never; absent = the option's default. */
+  expiresInMs?: number | null;
+}
+
+/** What was decided about a call of a reply, once and for all, when the reply was committed (PPL-1a, JRN-5). */
+export interface CallVerdict {
+  key: string;
+  callId: string;
+  name: string;
+  /** Null for an unknown tool. */
+  toolVersion: string | null;
+  recovery: RecoveryPolicy | null;
+  /** The validated arguments, where defaults or coercion made them differ from the model's. */
+  input?: JsonObject;
+  /** Present when a person must decide. */
+  approval?: ApprovalVerdict;
+}
+
+export type FinishReason =
+  'stop' | 'length' | 'tool-calls' | 'content-filter' | 'refusal' | 'error' | 'other' | 'unknown';
+
+interface At {
+  /** Epoch ms. */
+  at: number;
+}
+
+export interface RunSubmitted extends At {
+  type: 'run.submitted';
+  messages: Message[];
+  actor?: Actor;
+}
+export interface RunQueued extends At {
+  type: 'run.queued';
+  behind: string;
+}
+export interface RunDequeued extends At {
+  type: 'run.dequeued';
+  after: string;
+}
+/** The first claim (`run.started`) and every later one (`run.resumed`). */
+export interface RunClaimed extends At {
+  type: 'run.started' | 'run.resumed';
+  attempt: number;
+  cause: ClaimCause;
+  owner: string;
+  previousOwner?: string;
+  /** How long nobody owned the run, in ms. */
+  ownerlessMs: number;
+  by?: string;
+  reason?: string;
+  leaseLeftMs?: number;
+  /** Set when an accepted definition change came with this claim (`definitionChange: 'accept'`). */
+  definitionChange?: { from: string; to: string };
+}
+export interface RunLeaseExpired extends At {
+  type: 'run.lease_expired';
+  owner: string;
+  /** Null when the owner's worker row is gone. */
+  expiredAt: number | null;
+}
+export interface RunHandedOver extends At {
+  type: 'run.handed_over';
+  attempt: number;
+}
+export interface RunSuspended extends At {
+  type: 'run.suspended';
+  waitingFor: WaitReason[];
+}
+export interface RunBackingOff extends At {
+  type: 'run.backing_off';
+  key: string | null;
+  nextAttemptAt: number;
+  delayMs: number;
+  /** The provider's own announcement in ms, where it made one. */
+  announcedMs?: number;
+}
+export interface RunAttentionNeeded extends At {
+  type: 'run.attention_needed';
+  attention: Attention;
+}
+export interface RunInterruptRequested extends At {
+  type: 'run.interrupt_requested' | 'run.interrupted';
+  by?: string;
+  reason?: string;
+}
+export interface RunCallerVerb extends At {
+  type: 'run.resume_requested' | 'run.takeover_requested' | 'run.retried' | 'run.cancelled';
+  by?: string;
+  reason?: string;
+  /** For a takeover: lease time that was left, in ms. */
+  leaseLeftMs?: number;
+}
+export interface RunCompleted extends At {
+  type: 'run.completed';
+}
+export interface RunFailed extends At {
+  type: 'run.failed' | 'run.timed_out' | 'run.blocked';
+  error: RunError;
+}
+export interface RunRestarted extends At {
+  type: 'run.restarted';
+  part: number;
+  messages: Message[];
+  by?: string;
+}
+export interface RunSteered extends At {
+  type: 'run.steered';
+  message: Message;
+  requestId: string;
+  sender: string;
+}
+export interface ModelStarted extends At {
+  type: 'model.started';
+  key: string;
+  /** The number of this request of the operation, crashes included. */
+  attempt: number;
+  model: string;
+  /** Chain digest over all that was sent before (decision 9). */
+  digest: string;
+}
+export interface ModelDelta extends At {
+  type: 'model.delta';
+  key: string;
+  attempt: number;
+  delta: JsonValue;
+}
+export interface ModelAttemptFailed extends At {
+  type: 'model.attempt_failed';
+  key: string;
+  attempt: number;
+  error: RecordedError;
+}
+export interface ModelCompleted extends At {
+  type: 'model.completed';
+  key: string;
+  message: AssistantMessage;
+  finishReason: FinishReason;
+  usage: Usage;
+  calls: CallVerdict[];
+}
+export interface ToolStarted extends At {
+  type: 'tool.started';
+  key: string;
+  attempt: number;
+  /** The policy in force for this attempt. */
+  recovery: RecoveryPolicy;
+  /** Over the validated arguments. */
+  digest: string;
+}
+export interface ToolReleased extends At {
+  type: 'tool.released';
+  key: string;
+}
+export interface ToolWaiting extends At {
+  type: 'tool.waiting';
+  key: string;
+  interactionId: string;
+}
+export interface ToolCompleted extends At {
+  type: 'tool.completed';
+  key: string;
+  output: JsonValue;
+  /** What normalisation changed, e.g. `non-finite number at $.a became null`. */
+  notes?: string[];
+}
+export interface ToolFailed extends At {
+  type: 'tool.failed';
+  key: string;
+  outcome: Extract<ToolOutcome, 'error' | 'invalid_arguments' | 'unknown_tool' | 'cancelled' | 'not_executed'>;
+  error: RecordedError;
+}
+export interface ToolDenied extends At {
+  type: 'tool.denied';
+  key: string;
+  by: string;
+  reason?: string;
+}
+export interface ToolUncertain extends At {
+  type: 'tool.uncertain';
+  key: string;
+  /** Null when nothing cut it: its result could not be recorded. */
+  cut: OperationCut | null;
+  /** Why a result could not be recorded (JRN-9). */
+  problem?: string;
+  /** True: the model is told that the outcome is unknown (policy `inform`); false: a person must settle it. */
+  told: boolean;
+}
+export interface ToolResolved extends At {
+  type: 'tool.resolved';
+  key: string;
+  resolution: { output: JsonValue } | { error: { message: string } } | { notHappened: true };
+  by: string;
+  note?: string;
+  reconciled: true;
+}
+export interface ToolProbed extends At {
+  type: 'tool.probed';
+  key: string;
+  result: 'happened' | 'did-not-happen' | 'unknown';
+  /** What happened, for `happened`; the call is complete with it. */
+  output?: JsonValue;
+}
+/** What a call of a cancelled run still brought home: evidence, counted nowhere. */
+export interface OperationLateResult extends At {
+  type: 'operation.late_result';
+  key: string;
+  attempt: number;
+  output?: JsonValue;
+  error?: RecordedError;
+}
+export interface InteractionEntry extends At {
+  type: 'interaction.requested' | 'interaction.answered' | 'interaction.expired';
+  interactionId: string;
+  key: string;
+  detail?: JsonObject;
+}
+export interface BudgetEntry extends At {
+  type: 'budget.exhausted' | 'budget.granted' | 'budget.denied' | 'budget.limit_replaced';
+  maxTotalTokens: number | null;
+  consumed: number;
+  by?: string;
+  note?: string;
+}
+
+export type JournalEntry =
+  | RunSubmitted
+  | RunQueued
+  | RunDequeued
+  | RunClaimed
+  | RunLeaseExpired
+  | RunHandedOver
+  | RunSuspended
+  | RunBackingOff
+  | RunAttentionNeeded
+  | RunInterruptRequested
+  | RunCallerVerb
+  | RunCompleted
+  | RunFailed
+  | RunRestarted
+  | RunSteered
+  | ModelStarted
+  | ModelDelta
+  | ModelAttemptFailed
+  | ModelCompleted
+  | ToolStarted
+  | ToolReleased
+  | ToolWaiting
+  | ToolCompleted
+  | ToolFailed
+  | ToolDenied
+  | ToolUncertain
+  | ToolResolved
+  | ToolProbed
+  | OperationLateResult
+  | InteractionEntry
+  | BudgetEntry;
+
+export type JournalEntryType = JournalEntry['type'];
+
+/** An entry with the place the store gave it: 1, 2, 3 … without gaps within a run. */
+export type SequencedEntry = JournalEntry & { sequence: number };

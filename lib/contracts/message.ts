@@ -1,0 +1,97 @@
+/**
+ * Messages of a transcript in our own normalised form (MOD-9): what providers need to be asked again, and nothing of their raw bodies.
+ * `providerOptions`/`providerMetadata` are opaque to us and returned byte for byte.
+ */
+import type { JsonObject, JsonValue } from './json.js';
+
+export interface TextPart {
+  type: 'text';
+  text: string;
+  providerOptions?: JsonObject;
+}
+
+/** An image or file: inline as base64 text, or by URL. */
+export interface FilePart {
+  type: 'file';
+  /** IANA media type, e.g. `image/png`; `image/*` where only the kind is known. */
+  mediaType: string;
+  /** Base64 (RFC 4648 section 4) of the bytes; exactly one of `data` and `url` is set. */
+  data?: string;
+  url?: string;
+  filename?: string;
+  providerOptions?: JsonObject;
+}
+
+/** The model's reasoning, kept because some providers require it back unchanged. */
+export interface ReasoningPart {
+  type: 'reasoning';
+  text: string;
+  providerOptions?: JsonObject;
+}
+
+/** A call the model asks for. Its id is unique over the whole transcript (decision 26). */
+export interface ToolCallPart {
+  type: 'tool-call';
+  callId: string;
+  /** The provider's own id, where ours differs. */
+  originalCallId?: string;
+  name: string;
+  /** The arguments as the model gave them; absent when they were no JSON object. */
+  arguments?: JsonObject;
+  /** The text the model gave, kept where it was no JSON object. */
+  rawArguments?: string;
+  providerOptions?: JsonObject;
+}
+
+/** A part that only its provider understands (its own executed calls, sources …): never run by us, no result owed. */
+export interface OpaquePart {
+  type: 'opaque';
+  value: JsonValue;
+}
+
+export interface ToolResultPart {
+  type: 'tool-result';
+  callId: string;
+  name: string;
+  outcome: ToolOutcome;
+  /** What the model is given: a value for `success`, words otherwise. */
+  output: JsonValue;
+}
+
+/** How a call ended, as the model and the trajectory see it (MOD-4). */
+export type ToolOutcome =
+  'success' | 'error' | 'denied' | 'unknown' | 'invalid_arguments' | 'unknown_tool' | 'cancelled' | 'not_executed';
+
+export type UserPart = TextPart | FilePart;
+export type AssistantPart = TextPart | FilePart | ReasoningPart | ToolCallPart | OpaquePart;
+
+interface MessageIdentity {
+  /** Stable over reads, restarts and events: derived from run and place, never random. Absent in a caller's input. */
+  id?: string;
+  providerOptions?: JsonObject;
+}
+
+export interface SystemMessage extends MessageIdentity {
+  role: 'system';
+  content: string;
+}
+
+export interface UserMessage extends MessageIdentity {
+  role: 'user';
+  content: UserPart[];
+  /** `steering` for a message that was delivered into a running run. */
+  kind?: 'steering';
+  sender?: string;
+}
+
+export interface AssistantMessage extends MessageIdentity {
+  role: 'assistant';
+  content: AssistantPart[];
+}
+
+export interface ToolMessage extends MessageIdentity {
+  role: 'tool';
+  content: ToolResultPart[];
+}
+
+export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;

@@ -1,0 +1,48 @@
+/**
+ * A language model (MOD-1). Implementations make exactly one request per call, never retry, and return normalised parts.
+ * @see ModelCallError in lib/errors/run for what they throw
+ */
+import type { FinishReason } from '../journal-entry.js';
+import type { JsonObject } from '../json.js';
+import type { AssistantPart, Message } from '../message.js';
+import type { Usage } from '../usage.js';
+
+export interface ModelToolSpec {
+  name: string;
+  description: string;
+  inputSchema: JsonObject;
+}
+
+export interface ModelRequest {
+  instructions: string;
+  /** Every tool call in it is followed by its result before the next assistant message (I5). */
+  messages: readonly Message[];
+  tools: readonly ModelToolSpec[];
+  signal: AbortSignal;
+}
+
+/** A call as the model gave it; our ids are given later. */
+export interface ModelReplyCall {
+  type: 'tool-call';
+  /** Empty or repeated ids are allowed here. */
+  callId: string;
+  name: string;
+  /** The argument text, unparsed. */
+  argumentsText: string;
+  providerOptions?: JsonObject;
+}
+
+export type ModelReplyPart = Exclude<AssistantPart, { type: 'tool-call' }> | ModelReplyCall;
+
+export interface ModelReply {
+  content: ModelReplyPart[];
+  finishReason: FinishReason;
+  usage: Usage;
+}
+
+export interface ModelClient {
+  /** Shown in journals and errors, e.g. `openai.chat:gpt-5`. */
+  readonly name: string;
+  /** @throws ModelCallError */
+  generate(request: ModelRequest): Promise<ModelReply>;
+}

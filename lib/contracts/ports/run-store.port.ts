@@ -1,0 +1,336 @@
+/**
+ * Where runs live. The port is small because the decisions are not in it: the engine decides in pure functions, a store locks, reads, asks, and writes
+ * what it was told, in one transaction. Every change of a run goes through one of three doors:
+ * `create` (a new run), `append` (the hot path: entries of a running attempt, fenced by that attempt) and `transition` (everything else).
+ *
+ * Promises, checked by the contract cases of `./testing`: a transition and its entries are one transaction; sequences have no gap (STO-1); a stale attempt
+ * writes nothing (I3); values are detached copies (STO-2); ownership is judged by the store's own clock (I12); conflicts of the database are retried inside
+ * (STO-3), never in a host's transaction; a failure that is not the caller's fault is a StoreUnavailableError (retryable) or a BrokenStoreError (final).
+ *
+ * An abstract class, so that it is its own injection token: `{ provide: RunStore, useClass: MyStore }`.
+ */
+import type { Offer } from '../agent-definition.js';
+import type { InboxMessage, Interaction, InteractionKind, InteractionStatus } from '../interaction.js';
+import type { JournalEntry, SequencedEntry } from '../journal-entry.js';
+import type {
+  RunChange,
+  RunMetadata,
+  RunRecord,
+  RunSummary,
+  RunTotals,
+  SessionChange,
+  SessionMode,
+  SessionRecord,
+} from '../run.js';
+import type { RunStatus } from '../run-status.js';
+
+/** What a store can do; boot checks depend on it. */
+export interface StoreTraits {
+  /** For the start-up line, e.g. `typeorm:better-sqlite3`. */
+  name: string;
+  /** Survives the process (CFG-5). */
+  durable: boolean;
+  /** Several processes may open it. */
+  shared: boolean;
+  /** Has {@link RunStore.openToolTransaction}. */
+  transactions: boolean;
+}
+
+/** Whose lease it is and until when, by the store's clock. */
+export interface LeaseView {
+  owner: string;
+  heartbeatAt: number | null;
+  /** Null: the owner's worker row is gone, which is as good as expired. */
+  expiresAt: number | null;
+}
+
+/** What `create` shows its decider, read under the session's lock. */
+export interface CreateSituation {
+  /** The store's clock, epoch ms. */
+  now: number;
+  /** The session's row; null without a session id or for a new session. */
+  session: SessionRecord | null;
+  /** The run that has this (scope, requestId) already. */
+  sameRequest: RunRecord | null;
+  /** The run that has this id already. */
+  sameId: RunRecord | null;
+}
+
+/** What `create` does then. `refuse` throws the given error out of `create`, nothing written. */
+export type CreateDecision =
+  | { do: 'insert'; run: RunRecord; entries: JournalEntry[]; totals: RunTotals; session: SessionRecord | null }
+  | { do: 'return'; run: RunRecord }
+  | { do: 'refuse'; error: Error };
+
+export interface CreateRequest {
+  runId: string;
+  sessionId: string | null;
+  requestScope: string;
+  requestId: string;
+  /**
+   * Synchronous and pure; may be called again after a lost race. `run.sequence`, `run.totals` and `run.revision` of an inserted run are set by the store
+   * from `entries` and `totals`.
+   */
+  decide: (situation: CreateSituation) => CreateDecision;
+  /** The host's open transaction, opaque here; the store joins it and does not retry. */
+  transaction?: unknown;
+  /** Called once a created run is visible to everybody: after our commit, or after the host's outermost one. Not called on its rollback. */
+  onVisible?: () => void;
+}
+
+export interface CreateResult {
+  run: RunRecord;
+  /** False: an existing run is returned. */
+  created: boolean;
+}
+
+/** Entries of the attempt that owns a run. */
+export interface AppendRequest {
+  runId: string;
+  attempt: number;
+  /** Sequence of the first entry; must be last + 1. The identical batch again is a no-op, another one a conflict. */
+  firstSequence: number;
+  entries: JournalEntry[];
+  /** Totals after these entries. */
+  totals: RunTotals;
+}
+
+/** What a transition's decider sees: read after the run's row was locked. */
+export interface LockedRun {
+  /** The store's clock, epoch ms. */
+  now: number;
+  run: RunRecord;
+  /** The owner's lease while `running`; null otherwise. */
+  lease: LeaseView | null;
+  /** Interactions with status `pending`, `approved`, `denied` or `answered` (not yet used), oldest first, then by id. */
+  interactions: Interaction[];
+  /** Messages with status `queued`, in order. */
+  inbox: InboxMessage[];
+  /** Only when asked for by `session: true`, and the run has a session; locked before the run. */
+  session: SessionRecord | null;
+  /** The session's `queued` run with the lowest order, locked too; never the run itself. */
+  nextInSession: RunRecord | null;
+}
+
+export interface RunWrite {
+  change: RunChange;
+  entries: JournalEntry[];
+  /** Totals after the entries; omitted = unchanged. */
+  totals?: RunTotals;
+}
+
+/** What a transition writes, all in one transaction. Every part is optional; an empty decision writes nothing. */
+export interface TransitionDecision<T> {
+  result: T;
+  run?: RunWrite;
+  session?: SessionChange;
+  nextInSession?: RunWrite;
+  /**
+   * Inserted or, by id, replaced along a one-way street (I7): a stored `pending` one may become anything; a decided one that is not used yet may only become
+   * `used` or `cancelled`, its digest and decision unchanged; a `used` or `cancelled` one stays as it is. Anything else: StoreConflictError, nothing written.
+   */
+  interactions?: Interaction[];
+  /** Inserted or, by request id, replaced while the stored one is `queued`; else StoreConflictError, nothing written. */
+  inbox?: InboxMessage[];
+}
+
+export interface TransitionRequest<T> {
+  runId: string;
+  /** Lock the session before the run and show it. Needed whenever the run may settle. Default false. */
+  session?: boolean;
+  /** Do not wait for a row that somebody else holds: `busy` is returned. Default false. */
+  skipLocked?: boolean;
+  /** Synchronous and pure; may be called again when the transaction is repeated. Throwing refuses: rolled back and rethrown. */
+  decide: (locked: LockedRun) => TransitionDecision<T>;
+}
+
+export type TransitionResult<T> =
+  | { outcome: 'done'; result: T; /** As after the write. */ run: RunRecord }
+  | { outcome: 'not_found' }
+  | { outcome: 'busy' };
+
+export interface DueQuery {
+  /** What the asking worker can execute; empty = nothing claimable is returned. */
+  offers: readonly Offer[];
+  /** Journal contract version the worker can run: newer runs are left out. */
+  contractVersion: number;
+  /** At most so many claimable runs; 0 = none wanted. */
+  limit: number;
+  /** Also runs whose owner's lease expired. */
+  takeovers: boolean;
+  /** Runs the asking worker executes; their state is reported back. */
+  held: readonly string[];
+}
+
+export interface HeldRunState {
+  id: string;
+  status: RunStatus;
+  attempt: number;
+  interruptRequestedAt: number | null;
+  /** Messages waiting in the inbox. */
+  hasInbox: boolean;
+}
+
+export interface DueAnswer {
+  now: number;
+  /** Candidates, oldest first: `pending`, due `retry_wait` and, if asked for, expired `running`. A plain read: the claim decides. */
+  claimable: { id: string; status: RunStatus }[];
+  /** Held runs; one that is gone is left out. */
+  held: HeldRunState[];
+}
+
+export interface OverdueQuery {
+  /** What all live workers offer. */
+  liveOffers: readonly Offer[];
+  contractVersion: number;
+  /**
+   * Runs claimable for longer than this, in ms, whose triple is not among `liveOffers`, are `unoffered`. Claimable since: `updatedAt` of a pending run,
+   * `nextAttemptAt` of a due one, the lease's end of an expired one (`updatedAt` without a worker row).
+   */
+  unofferedAfterMs: number;
+  /** At most so many of each kind. */
+  limit: number;
+}
+
+/** Offenders against I11, for the sweeps. Ids only: each is decided again under its lock. Runs of a newer contract are left out of every kind. */
+export interface OverdueAnswer {
+  now: number;
+  /** `running` with an expired or missing owner. */
+  expired: string[];
+  /** Claimable (an expired `running` one included), but no live worker can execute it. */
+  unoffered: string[];
+  /** Open, with a deadline that has passed. */
+  pastDeadline: string[];
+  /** `waiting` for approvals or questions only, and none of its interactions is pending any more. */
+  answered: string[];
+  /** Runs with a pending interaction that has expired. */
+  expiredInteractions: string[];
+}
+
+export interface WorkerBeat {
+  workerId: string;
+  /** Ms from the store's now. */
+  leaseMs: number;
+  startedAt: number;
+  offers: readonly Offer[];
+}
+
+export interface WorkerRecord {
+  id: string;
+  startedAt: number;
+  heartbeatAt: number;
+  leaseExpiresAt: number;
+  offers: Offer[];
+}
+
+export interface ListQuery {
+  sessionId?: string;
+  agent?: string;
+  statuses?: readonly RunStatus[];
+  parentRunId?: string;
+  /** All of these pairs. Compared exactly and as text: `5` and `'5'` find each other (a URL has only text), `'A'` and `'a'` do not. */
+  metadata?: RunMetadata;
+  /** Opaque, from an earlier page. @throws InvalidCursorError */
+  cursor?: string;
+  /** 1-100. */
+  limit: number;
+}
+
+export interface Page<T> {
+  items: T[];
+  /** Absent on the last page. */
+  nextCursor?: string;
+}
+
+export interface InteractionQuery {
+  statuses?: readonly InteractionStatus[];
+  kind?: InteractionKind;
+  runId?: string;
+  sessionId?: string;
+  agent?: string;
+  approverRole?: string;
+  cursor?: string;
+  limit: number;
+}
+
+/** OPS-2: counts from bounded queries; no ids, no content. */
+export interface StoreMetrics {
+  runsByStatus: Record<RunStatus, number>;
+  /** How long the oldest claimable run has been claimable, in ms; null = none is. */
+  oldestClaimableMs: number | null;
+  /** With status `pending`. */
+  openInteractions: number;
+  /** With a committed result: the sum of `totals.results`. */
+  operations: number;
+  /** One per commit. */
+  journalRows: number;
+  /** Of the entries' JSON text. */
+  journalBytes: number;
+  /** Runs against I11: running without a live lease, or waiting for something already answered. */
+  offenders: number;
+}
+
+/** A transaction of a `transactional` tool (JRN-5b). Exactly one of commit and rollback ends it; both are idempotent. */
+export interface ToolTransaction {
+  /** Opens it. @returns the revocable handle for `context.manager` */
+  begin(): Promise<unknown>;
+  /**
+   * Runs the tool's method, where given: a store whose transaction blocks its other calls recognises those that come from inside the method, and refuses
+   * them at once instead of waiting for itself.
+   */
+  enter?<T>(body: () => T): T;
+  /** Appends under the fence and commits; resolves only when the entries are durable. @throws FencedError, StoreConflictError (run the tool again) */
+  commit(append: AppendRequest): Promise<void>;
+  rollback(): Promise<void>;
+  /** Whether an error that the method threw is a conflict of this database (a deadlock, a serialisation failure), so that the method should run again. */
+  isConflict(error: unknown): boolean;
+}
+
+export abstract class RunStore {
+  abstract readonly traits: StoreTraits;
+
+  /** Checks or migrates the schema (CFG-10, STO-6). @throws NewerSchemaError, StoreLockedError */
+  abstract open(): Promise<void>;
+  /** Flushes and lets go; never closes the host's connection. Idempotent. */
+  abstract close(): Promise<void>;
+
+  abstract create(request: CreateRequest): Promise<CreateResult>;
+  /** Null when there is no such run. `lease` while running. */
+  abstract load(runId: string): Promise<{ run: RunRecord; lease: LeaseView | null } | null>;
+  /**
+   * Entries after a sequence, in order, at most `limit`; stops at a gap. Consistent with itself, and with `run` which is read in the same snapshot.
+   * Null when there is no such run. @throws JournalCorruptError
+   */
+  abstract readJournal(
+    runId: string,
+    after: number,
+    limit: number,
+  ): Promise<{ run: RunRecord; entries: SequencedEntry[] } | null>;
+  /** Newest first: by `createdAt`, then id, both descending. @throws InvalidCursorError for a cursor that `list` did not give */
+  abstract list(query: ListQuery): Promise<Page<RunSummary>>;
+  /** @throws FencedError when the attempt no longer owns a running run, SequenceConflictError */
+  abstract append(request: AppendRequest): Promise<void>;
+  /** @throws IllegalTransitionError when the decision gives a settled run another status against RUN-1, see `respectsSettled` */
+  abstract transition<T>(request: TransitionRequest<T>): Promise<TransitionResult<T>>;
+  /**
+   * One row per process: writes it, returns the store's clock and the lease's end by it. A worker's first beat also clears rows whose lease ended more
+   * than an hour ago.
+   */
+  abstract heartbeat(beat: WorkerBeat): Promise<{ now: number; leaseExpiresAt: number }>;
+  /** Gives up the worker's row; its runs are expired from then on. */
+  abstract retireWorker(workerId: string): Promise<void>;
+  /** Workers with a live lease. */
+  abstract liveWorkers(): Promise<WorkerRecord[]>;
+  abstract due(query: DueQuery): Promise<DueAnswer>;
+  abstract overdue(query: OverdueQuery): Promise<OverdueAnswer>;
+  /** Oldest first: by `createdAt`, then id. @throws InvalidCursorError for a cursor that `interactions` did not give */
+  abstract interactions(query: InteractionQuery): Promise<Page<Interaction>>;
+  abstract session(sessionId: string): Promise<SessionRecord | null>;
+  /** Pending and queued runs, counted up to `upTo`. */
+  abstract countPending(upTo: number): Promise<number>;
+  abstract metrics(): Promise<StoreMetrics>;
+  /** For `transactional` tools. @throws InvalidConfigurationError where `traits.transactions` is false */
+  abstract openToolTransaction(): ToolTransaction;
+}
+
+export type { SessionMode };

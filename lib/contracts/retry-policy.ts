@@ -1,0 +1,18 @@
+/** How model calls are repeated after a passing failure (MOD-2). All durations in milliseconds. */
+export interface RetryPolicy {
+  /** Requests in all, the first included. Default 3. */
+  maxAttempts: number;
+  /** Delay before the second request. Default 1 s. */
+  initialDelayMs: number;
+  /** Upper bound of our own delay. Default 30 s. */
+  maxDelayMs: number;
+  /** Upper bound of a delay the provider announced. Default 10 min. */
+  maxRetryAfterMs: number;
+}
+
+export const DEFAULT_RETRY_POLICY: Readonly<RetryPolicy> = Object.freeze({
+  maxAttempts: 3,
+  initialDelayMs: 1_000,
+  maxDelayMs: 30_000,
+  maxRetryAfterMs: 600_000,
+});

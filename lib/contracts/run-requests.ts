@@ -1,0 +1,103 @@
+/** What callers of `RunService` give. Every field is checked at run time: bodies reach these types unverified (decision 32). */
+import type { Actor } from './actor.js';
+import type { Duration } from './duration.js';
+import type { JsonValue } from './json.js';
+import type { Message } from './message.js';
+import type { AgentReference } from './ports/agent-catalog.port.js';
+import type { RunMetadata } from './run.js';
+import type { RunPhase, RunStatus } from './run-status.js';
+
+/** A message of a prompt in its short form: plain text, or parts. Image and file data may be bytes; they are stored as base64. */
+export interface PromptMessage {
+  role: 'user' | 'assistant' | 'system' | 'tool';
+  content: string | PromptPart[];
+}
+
+export type PromptPart =
+  | { type: 'text'; text: string }
+  | { type: 'image'; image: string | Uint8Array; mediaType?: string }
+  | { type: 'file'; data: string | Uint8Array; mediaType: string; filename?: string };
+
+export interface StartOptions {
+  agent: AgentReference;
+  /** Default: the highest registered. */
+  version?: string;
+  /** Exactly one of `prompt` and `messages`. Not blank. */
+  prompt?: string;
+  /** Ends with a user message. Calls in it are history and never executed (MOD-9). */
+  messages?: (PromptMessage | Message)[];
+  /** 1-128 characters of `[A-Za-z0-9._:-]`; the same holds for `requestId` and `runId`. */
+  sessionId?: string;
+  /** Idempotency key, unique per session, or per agent without one (SUB-2). */
+  requestId?: string;
+  runId?: string;
+  /** What to do when `runId` exists. Default `reject`. */
+  ifExists?: 'reject' | 'resume';
+  /** Wait in line when the session is busy instead of being refused. Default false. */
+  enqueue?: boolean;
+  budget?: { maxTotalTokens: number };
+  metadata?: RunMetadata;
+  /** From the host's authentication. */
+  actor?: Actor;
+  /** Absolute point in time after which the run is `timed_out`. */
+  deadline?: Date;
+  /** Active time after which the run is `timed_out`; overrides the agent's. */
+  maxDuration?: Duration;
+}
+
+export interface StartContext {
+  /** The host's open transaction (an `EntityManager` under `./typeorm`): the run exists only if it commits. */
+  transaction?: unknown;
+}
+
+export interface WaitOptions {
+  /** Default: no limit. When it passes, the run is returned in the state it has. */
+  timeout?: Duration;
+  /** Gives up waiting; never touches the run. */
+  signal?: AbortSignal;
+}
+
+/** Who does it, for the journal. */
+export interface CallerNote {
+  by?: string;
+  reason?: string;
+}
+
+export interface ResumeOptions extends CallerNote {
+  /** Replaces the stored limit (BUD-2). */
+  budget?: { maxTotalTokens: number };
+  /** Take the run from a live owner (OWN-4). Needs `confirmation`. */
+  allowRunningTakeover?: boolean;
+  /** Who says that the owner is gone, and why. */
+  confirmation?: { by: string; reason: string };
+  /** Resolve only when the run is settled or suspended. Default false. */
+  wait?: boolean;
+}
+
+export type ToolResolution = ({ output: JsonValue } | { error: { message: string } } | { notHappened: true }) & {
+  /** The run-local key or the full operation id. */
+  key: string;
+  by: string;
+  note?: string;
+};
+
+export interface ListOptions {
+  sessionId?: string;
+  agent?: string;
+  status?: RunStatus | readonly RunStatus[];
+  phase?: RunPhase;
+  parentRunId?: string;
+  metadata?: RunMetadata;
+  after?: string;
+  /** 1-100, default 50. */
+  limit?: number;
+}
+
+export interface EventOptions {
+  /** Sequence already seen; default 0. */
+  after?: number;
+  /** 1-500, default 500. */
+  limit?: number;
+  /** `full` carries content; `lifecycle` carries digests instead. Default `full`. */
+  projection?: 'full' | 'lifecycle';
+}

@@ -1,0 +1,80 @@
+/**
+ * The states of a run (spec 2.1) and the phase derived from each. A status is stored; a phase never is.
+ * Settled statuses are written once per part of a run (I4) and left only by `retry` (failed) or `restart`.
+ */
+
+/** Every status a run can have. */
+export const RUN_STATUSES = [
+  'queued',
+  'pending',
+  'running',
+  'retry_wait',
+  'waiting',
+  'interrupted',
+  'needs_attention',
+  'completed',
+  'failed',
+  'cancelled',
+  'blocked',
+  'timed_out',
+] as const;
+
+export type RunStatus = (typeof RUN_STATUSES)[number];
+
+export const RUN_PHASES = ['queued', 'active', 'suspended', 'settled'] as const;
+
+/** `queued` waits for its session, `active` moves by itself, `suspended` needs somebody, `settled` is over. */
+export type RunPhase = (typeof RUN_PHASES)[number];
+
+const PHASE_OF: Readonly<Record<RunStatus, RunPhase>> = {
+  queued: 'queued',
+  pending: 'active',
+  running: 'active',
+  retry_wait: 'active',
+  waiting: 'suspended',
+  interrupted: 'suspended',
+  needs_attention: 'suspended',
+  completed: 'settled',
+  failed: 'settled',
+  cancelled: 'settled',
+  blocked: 'settled',
+  timed_out: 'settled',
+};
+
+/** The phase a status belongs to. */
+export function phaseOf(status: RunStatus): RunPhase {
+  return PHASE_OF[status];
+}
+
+/** The statuses of a phase, in the order of {@link RUN_STATUSES}. */
+export function statusesOf(phase: RunPhase): RunStatus[] {
+  return RUN_STATUSES.filter((status) => PHASE_OF[status] === phase);
+}
+
+export function isSettled(status: RunStatus): boolean {
+  return PHASE_OF[status] === 'settled';
+}
+
+/** What a `waiting` run waits for. */
+export type WaitReason = 'approval' | 'question' | 'budget' | 'child' | 'timer' | 'signal';
+
+/** Why recovery stopped rather than guessed. */
+export type AttentionReason =
+  | 'uncertain_outcome'
+  | 'version_mismatch'
+  | 'input_drift'
+  | 'unserialisable_result'
+  | 'recovery_exhausted'
+  | 'journal_corrupt'
+  | 'limit';
+
+/** What a person has to look at before the run can go on. */
+export interface Attention {
+  reason: AttentionReason;
+  /** The first blocked operation, by its run-local key. */
+  operationKey?: string;
+  /** All blocked operations, in call order. */
+  operations?: string[];
+  /** What happened and what to do, in words. */
+  detail: string;
+}

@@ -1,0 +1,130 @@
+/** A run as callers of `RunService` and HTTP see it (spec 4.1). Points in time are `Date`s, which JSON shows as ISO 8601 text. */
+import type { Interaction } from './interaction.js';
+import type { JsonValue } from './json.js';
+import type { Operation } from './operation.js';
+import type { RunError, RunMetadata } from './run.js';
+import type { Attention, RunPhase, RunStatus, WaitReason } from './run-status.js';
+import type { UsageTotals } from './usage.js';
+
+export interface RunLeaseView {
+  owner: string;
+  heartbeatAt?: Date;
+  expiresAt?: Date;
+}
+
+/** An earlier part of a run that was restarted (RUN-5). */
+export interface PreviousPart {
+  status: RunStatus;
+  output?: JsonValue;
+  error?: RunError;
+  turns: number;
+  usage: UsageTotals;
+  startedAt?: Date;
+  finishedAt?: Date;
+}
+
+/** An open ask, times as `Date`s. */
+export type InteractionView = Omit<Interaction, 'createdAt' | 'expiresAt' | 'decidedAt'> & {
+  createdAt: Date;
+  expiresAt?: Date;
+  decidedAt?: Date;
+};
+
+export interface Run {
+  id: string;
+  agent: string;
+  version: string;
+  status: RunStatus;
+  phase: RunPhase;
+  waitingFor?: WaitReason[];
+  attention?: Attention;
+  sessionId?: string;
+  requestId?: string;
+  attempt: number;
+  sequence: number;
+  /** Model operations begun so far. */
+  turn: number;
+  usage: UsageTotals;
+  budget?: { maxTotalTokens: number };
+  /** The answer's text, or the parsed value of an agent with an output schema. */
+  output?: JsonValue;
+  error?: RunError;
+  /** The open ones. */
+  interactions: InteractionView[];
+  definitionHash: string;
+  contractVersion: number;
+  restarts: number;
+  previous: PreviousPart[];
+  recoveries: number;
+  nextAttemptAt?: Date;
+  deadline?: Date;
+  lease?: RunLeaseView;
+  createdAt: Date;
+  updatedAt: Date;
+  startedAt?: Date;
+  finishedAt?: Date;
+  metadata?: RunMetadata;
+  /** True on the answer to a start that met its own earlier request. */
+  deduplicated?: true;
+}
+
+export interface RunSummaryView {
+  id: string;
+  agent: string;
+  version: string;
+  status: RunStatus;
+  phase: RunPhase;
+  waitingFor?: WaitReason[];
+  attention?: Attention;
+  sessionId?: string;
+  attempt: number;
+  sequence: number;
+  turn: number;
+  usage: UsageTotals;
+  metadata?: RunMetadata;
+  nextAttemptAt?: Date;
+  createdAt: Date;
+  updatedAt: Date;
+  startedAt?: Date;
+  finishedAt?: Date;
+}
+
+export interface RunSnapshot {
+  run: Run;
+  operations: Operation[];
+  /** Sequence up to which this snapshot speaks: read events after it. */
+  cursor: number;
+}
+
+/** An entry as a stream shows it. */
+export interface RunEvent {
+  /** The entry's sequence. */
+  id: number;
+  type: string;
+  data: Record<string, JsonValue>;
+}
+
+export interface EventPage {
+  events: RunEvent[];
+  /** Sequence to ask after next. */
+  nextCursor: number;
+}
+
+export interface AgentDescription {
+  name: string;
+  versions: {
+    version: string;
+    hash: string;
+    tools: { name: string; version: string; recovery: string; approval: 'none' | 'rule' }[];
+  }[];
+}
+
+export interface WorkerStatus {
+  state: 'ready' | 'degraded' | 'failed' | 'draining' | 'paused' | 'off';
+  workerId: string;
+  activeRuns: number;
+  maxConcurrentRuns: number;
+  lastHeartbeatAt?: Date;
+  /** The first failure of a `failed` worker, or the latest trouble of a `degraded` one. */
+  reason?: string;
+}

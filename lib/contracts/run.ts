@@ -1,0 +1,202 @@
+/**
+ * A run as the store keeps it: the header row plus the running totals of its last journal row (decision 4).
+ * Times are epoch milliseconds by the database clock. Null means "not (yet) so", never "unknown".
+ */
+import type { Actor } from './actor.js';
+import type { JsonValue } from './json.js';
+import type { RecoveryPolicy } from './recovery-policy.js';
+import type { RetryPolicy } from './retry-policy.js';
+import type { Attention, RunStatus, WaitReason } from './run-status.js';
+import type { UsageTotals } from './usage.js';
+
+/** Version of the journal's form that this package writes; an older engine refuses to run a newer one (SUB-6). */
+export const CONTRACT_VERSION = 1;
+
+export type SessionMode = 'serial' | 'parallel';
+
+/** Flat, indexed, at most 191 characters a value (decision 27). */
+export type RunMetadata = Record<string, string | number | boolean>;
+
+/** Registration facts fixed at submission (SUB-6). */
+export interface FrozenOptions {
+  maxTurns: number;
+  modelRetry: RetryPolicy;
+  /** Tool calls of one turn at a time; 1 = the model's order. */
+  toolConcurrency: number;
+  /** Active time in ms; null = no limit. */
+  maxDurationMs: number | null;
+  /** Policy per `name@version` of each tool. */
+  recovery: Record<string, RecoveryPolicy>;
+}
+
+/** Why a run becomes active (RUN-4). */
+export type ClaimCause =
+  | 'submitted'
+  | 'answered'
+  | 'budget'
+  | 'backoff'
+  | 'recovered'
+  | 'retried'
+  | 'resumed'
+  | 'takeover'
+  | 'handover'
+  | 'resolved'
+  | 'restarted';
+
+/** Noted on the row by whoever made the run claimable; told by the claim's entry. */
+export interface WakeNote {
+  cause: ClaimCause;
+  by?: string;
+  reason?: string;
+  previousOwner?: string;
+  /** Lease time that was left when a live lease was taken away, in ms. */
+  leaseLeftMs?: number;
+}
+
+export interface RunError {
+  code: string;
+  message: string;
+}
+
+/** Small sums carried on every journal row. */
+export interface RunTotals {
+  /** Model operations begun, over the whole run. */
+  turn: number;
+  /** Operations whose result is committed; progress, for OWN-5. */
+  results: number;
+  usage: UsageTotals;
+}
+
+export interface RunRecord {
+  id: string;
+  kind: 'agent';
+  agent: string;
+  version: string;
+  definitionHash: string;
+  contractVersion: number;
+  parentRunId: string | null;
+
+  sessionId: string | null;
+  sessionMode: SessionMode | null;
+  /** Place in the session, from 1, given in the store. */
+  sessionOrder: number | null;
+  /** The run whose messages (and those before it) this run saw; fixed once, when it reached the head of its session (SUB-5). */
+  historyRunId: string | null;
+  /** True once `historyRunId` is fixed, even to null. */
+  historyCaptured: boolean;
+  /** The run that completed before this one in its session: the chain a history is read along. Set on completion. */
+  precedingRunId: string | null;
+
+  /** `session:<id>`, `agent:<name>` or `run:<id>`: the scope in which `requestId` is unique. */
+  requestScope: string;
+  /** The caller's id, else the run's own. */
+  requestId: string;
+  /** Over agent and input, key order ignored. */
+  requestDigest: string;
+
+  status: RunStatus;
+  /** Row version: +1 with each change of the header. */
+  revision: number;
+  waitingFor: WaitReason[];
+  attention: Attention | null;
+  /** Fencing token: +1 with each claim; 0 = never claimed. */
+  attempt: number;
+  /** Worker id of the current or last attempt. */
+  owner: string | null;
+  wake: WakeNote | null;
+  nextAttemptAt: number | null;
+  deadlineAt: number | null;
+  interruptRequestedAt: number | null;
+  /** Claims in a row that followed a lost lease without a committed result in between. */
+  recoveries: number;
+  /** `totals.results` when the current attempt was claimed. */
+  resultsAtClaim: number;
+  restarts: number;
+  budgetMaxTotalTokens: number | null;
+  actor: Actor | null;
+  frozen: FrozenOptions;
+  output: JsonValue | null;
+  error: RunError | null;
+  metadata: RunMetadata;
+
+  /** Active time before the current attempt, in ms. */
+  activeMs: number;
+  claimedAt: number | null;
+  createdAt: number;
+  /** Last change of the header. */
+  updatedAt: number;
+  startedAt: number | null;
+  finishedAt: number | null;
+
+  /** Sequence of the last committed entry. */
+  sequence: number;
+  totals: RunTotals;
+}
+
+/** The columns of a header that a change may set. Identity and totals are not among them. */
+export type RunChange = Partial<
+  Pick<
+    RunRecord,
+    | 'definitionHash'
+    | 'historyRunId'
+    | 'historyCaptured'
+    | 'precedingRunId'
+    | 'status'
+    | 'waitingFor'
+    | 'attention'
+    | 'attempt'
+    | 'owner'
+    | 'wake'
+    | 'nextAttemptAt'
+    | 'deadlineAt'
+    | 'interruptRequestedAt'
+    | 'recoveries'
+    | 'resultsAtClaim'
+    | 'restarts'
+    | 'budgetMaxTotalTokens'
+    | 'frozen'
+    | 'output'
+    | 'error'
+    | 'activeMs'
+    | 'claimedAt'
+    | 'startedAt'
+    | 'finishedAt'
+  >
+>;
+
+/** The row that serialises a session. */
+export interface SessionRecord {
+  id: string;
+  mode: SessionMode;
+  /** Serial: the unfinished run that holds the session. Parallel: always null. */
+  headRunId: string | null;
+  latestCompletedRunId: string | null;
+  /** Order given to the latest submission, from 1. */
+  lastOrder: number;
+  /** Highest order that reached the head. */
+  startedOrder: number;
+}
+
+export type SessionChange = Partial<Pick<SessionRecord, 'headRunId' | 'latestCompletedRunId' | 'startedOrder'>>;
+
+/** What a list shows: never prompts, arguments, results or output (STO-8). */
+export type RunSummary = Pick<
+  RunRecord,
+  | 'id'
+  | 'agent'
+  | 'version'
+  | 'status'
+  | 'waitingFor'
+  | 'attention'
+  | 'sessionId'
+  | 'parentRunId'
+  | 'attempt'
+  | 'sequence'
+  | 'totals'
+  | 'metadata'
+  | 'nextAttemptAt'
+  | 'createdAt'
+  | 'updatedAt'
+  | 'startedAt'
+  | 'finishedAt'
+>;

@@ -1,0 +1,43 @@
+/** Tokens of one committed model reply (MOD-5). A number the provider did not report is absent, never zero. */
+export interface Usage {
+  inputTokens?: number;
+  /** The part of `inputTokens` that was read from a cache. */
+  cachedInputTokens?: number;
+  outputTokens?: number;
+  /** The part of `outputTokens` spent on reasoning. */
+  reasoningTokens?: number;
+  /** As reported, else input + output when both are known. */
+  totalTokens?: number;
+}
+
+/** Sums over the committed replies of a run (I9). Unknown numbers add nothing and are counted. */
+export interface UsageTotals {
+  inputTokens: number;
+  cachedInputTokens: number;
+  outputTokens: number;
+  reasoningTokens: number;
+  totalTokens: number;
+  /** Replies whose total is unknown. */
+  unknownCalls: number;
+}
+
+export const NO_USAGE: Readonly<UsageTotals> = Object.freeze({
+  inputTokens: 0,
+  cachedInputTokens: 0,
+  outputTokens: 0,
+  reasoningTokens: 0,
+  totalTokens: 0,
+  unknownCalls: 0,
+});
+
+/** Totals with one more reply counted in. */
+export function addUsage(totals: UsageTotals, usage: Usage): UsageTotals {
+  return {
+    inputTokens: totals.inputTokens + (usage.inputTokens ?? 0),
+    cachedInputTokens: totals.cachedInputTokens + (usage.cachedInputTokens ?? 0),
+    outputTokens: totals.outputTokens + (usage.outputTokens ?? 0),
+    reasoningTokens: totals.reasoningTokens + (usage.reasoningTokens ?? 0),
+    totalTokens: totals.totalTokens + (usage.totalTokens ?? 0),
+    unknownCalls: totals.unknownCalls + (usage.totalTokens === undefined ? 1 : 0),
+  };
+}

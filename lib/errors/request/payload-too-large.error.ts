@@ -1,0 +1,7 @@
+import { AgentRunsError } from '../agent-runs.error.js';
+
+/** The input is larger than the limit option allows (SUB-3, OPS-3). */
+export class PayloadTooLargeError extends AgentRunsError {
+  readonly code = 'PAYLOAD_TOO_LARGE';
+  readonly family = 'request';
+}

@@ -1,0 +1,7 @@
+import { AgentRunsError } from '../agent-runs.error.js';
+
+/** A run with this id exists (RUN-5). */
+export class RunExistsError extends AgentRunsError {
+  readonly code = 'RUN_EXISTS';
+  readonly family = 'request';
+}

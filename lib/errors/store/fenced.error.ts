@@ -1,0 +1,7 @@
+import { AgentRunsError } from '../agent-runs.error.js';
+
+/** The attempt no longer owns the run: it was taken over, cancelled or settled (OWN-2). */
+export class FencedError extends AgentRunsError {
+  readonly code = 'FENCED';
+  readonly family = 'store';
+}

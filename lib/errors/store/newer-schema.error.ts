@@ -1,0 +1,7 @@
+import { AgentRunsError } from '../agent-runs.error.js';
+
+/** The schema was written by a newer package; the message names both versions (STO-6). */
+export class NewerSchemaError extends AgentRunsError {
+  readonly code = 'NEWER_SCHEMA';
+  readonly family = 'store';
+}
