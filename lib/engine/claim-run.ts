@@ -1,0 +1,154 @@
+/**
+ * The claim: one guarded write that makes a worker the owner of a run under a new attempt (OWN-1). Taking over from an expired owner is the same claim
+ * (decision 14). Pure decider; also the place where a run that keeps losing its owners is handed to a person instead (OWN-5).
+ */
+import type { JournalEntry } from '../contracts/journal-entry.js';
+import type { LockedRun, TransitionDecision } from '../contracts/ports/run-store.port.js';
+import type { ClaimCause, RunChange } from '../contracts/run.js';
+import type { Attention } from '../contracts/run-status.js';
+
+export interface ClaimOptions {
+  workerId: string;
+  maxRecoveries: number;
+  /** Hash of the definition that will execute the run. */
+  definitionHash: string;
+  /** The state the claimer has folded: intents may only join the claim when the journal has not moved since. */
+  knownSequence: number;
+  /** Intents to commit with the claim, and the totals after them; empty when the first step needs more thought. */
+  intents: JournalEntry[];
+  totalsAfterIntents: LockedRun['run']['totals'];
+}
+
+export type ClaimResult =
+  | { outcome: 'claimed'; entries: JournalEntry[]; withIntents: boolean }
+  /** Somebody else was faster, or it is not due. */
+  | { outcome: 'lost' }
+  | { outcome: 'exhausted'; entries: JournalEntry[] };
+
+/** Whether a run may be claimed now, by the store's clock. */
+export function isClaimable({ run, lease, now }: Pick<LockedRun, 'run' | 'lease' | 'now'>): boolean {
+  if (run.status === 'pending') return true;
+  if (run.status === 'retry_wait') return (run.nextAttemptAt ?? 0) <= now;
+  return run.status === 'running' && isExpired({ lease, now });
+}
+
+export function isExpired({ lease, now }: Pick<LockedRun, 'lease' | 'now'>): boolean {
+  return (lease?.expiresAt ?? 0) <= now;
+}
+
+/** Claims after lost leases in a row, this one included, without a committed result in between. */
+export function recoveriesAfter(locked: LockedRun): number {
+  const { run } = locked;
+  const progressed = run.totals.results > run.resultsAtClaim;
+  if (run.status !== 'running') return progressed ? 0 : run.recoveries;
+  return progressed ? 1 : run.recoveries + 1;
+}
+
+export function decideClaim(locked: LockedRun, options: ClaimOptions): TransitionDecision<ClaimResult> {
+  const { run, lease, now } = locked;
+  if (!isClaimable(locked)) return { result: { outcome: 'lost' } };
+  const expired = run.status === 'running';
+  const lostLease: JournalEntry[] = expired
+    ? [{ type: 'run.lease_expired', at: now, owner: run.owner ?? 'unknown', expiredAt: lease?.expiresAt ?? null }]
+    : [];
+  const recoveries = recoveriesAfter(locked);
+  if (recoveries > options.maxRecoveries) return exhausted(locked, lostLease, options.maxRecoveries);
+
+  const attempt = run.attempt + 1;
+  const withIntents = !expired && run.sequence === options.knownSequence && options.intents.length > 0;
+  const entries: JournalEntry[] = [
+    ...lostLease,
+    claimEntry(locked, attempt, options),
+    ...(withIntents ? options.intents : []),
+  ];
+  const change: RunChange = {
+    status: 'running',
+    attempt,
+    owner: options.workerId,
+    wake: null,
+    nextAttemptAt: null,
+    claimedAt: now,
+    startedAt: run.startedAt ?? now,
+    recoveries,
+    resultsAtClaim: run.totals.results,
+    definitionHash: options.definitionHash,
+    waitingFor: [],
+    attention: null,
+    activeMs: run.activeMs + activeTimeOfLostOwner(locked),
+    ...captureHistory(locked),
+  };
+  return {
+    result: { outcome: 'claimed', entries, withIntents },
+    run: { change, entries, ...(withIntents && { totals: options.totalsAfterIntents }) },
+  };
+}
+
+/** A sweep's share of the claim: an expired run that used up its recoveries goes to a person, whoever notices. */
+export function decideExhaustion(locked: LockedRun, maxRecoveries: number): TransitionDecision<JournalEntry[] | null> {
+  if (locked.run.status !== 'running' || !isExpired(locked) || recoveriesAfter(locked) <= maxRecoveries)
+    return { result: null };
+  const decision = exhausted(locked, [], maxRecoveries);
+  return { ...decision, result: decision.result.entries };
+}
+
+function exhausted(
+  locked: LockedRun,
+  before: JournalEntry[],
+  maxRecoveries: number,
+): TransitionDecision<Extract<ClaimResult, { outcome: 'exhausted' }>> {
+  const attention: Attention = {
+    reason: 'recovery_exhausted',
+    detail: `The run lost its owner more than ${maxRecoveries} times without finishing an operation in between. Find out what ends the processes (memory? a crash in a tool?), then retry it.`,
+  };
+  const entries: JournalEntry[] = [...before, { type: 'run.attention_needed', at: locked.now, attention }];
+  return {
+    result: { outcome: 'exhausted', entries },
+    run: {
+      change: {
+        status: 'needs_attention',
+        attention,
+        wake: null,
+        activeMs: locked.run.activeMs + activeTimeOfLostOwner(locked),
+      },
+      entries,
+    },
+  };
+}
+
+function claimEntry({ run, lease, now }: LockedRun, attempt: number, options: ClaimOptions): JournalEntry {
+  const expired = run.status === 'running';
+  const cause: ClaimCause = expired
+    ? 'recovered'
+    : run.status === 'retry_wait'
+      ? 'backoff'
+      : (run.wake?.cause ?? 'submitted');
+  const ownerlessSince = expired ? (lease?.expiresAt ?? run.claimedAt ?? run.updatedAt) : run.updatedAt;
+  const previousOwner = run.wake?.previousOwner ?? run.owner;
+  return {
+    type: run.attempt === 0 ? 'run.started' : 'run.resumed',
+    at: now,
+    attempt,
+    cause,
+    owner: options.workerId,
+    ownerlessMs: Math.max(0, now - ownerlessSince),
+    ...(previousOwner !== null && { previousOwner }),
+    ...(run.wake?.by !== undefined && { by: run.wake.by }),
+    ...(run.wake?.reason !== undefined && { reason: run.wake.reason }),
+    ...(run.wake?.leaseLeftMs !== undefined && { leaseLeftMs: run.wake.leaseLeftMs }),
+    ...(run.definitionHash !== options.definitionHash && {
+      definitionChange: { from: run.definitionHash, to: options.definitionHash },
+    }),
+  };
+}
+
+/** Active time of an owner that vanished: up to the end of its lease. */
+function activeTimeOfLostOwner({ run, lease, now }: LockedRun): number {
+  if (run.status !== 'running' || run.claimedAt === null) return 0;
+  return Math.max(0, Math.min(now, lease?.expiresAt ?? run.claimedAt) - run.claimedAt);
+}
+
+/** Parallel runs take their history at their first claim (SUB-4a); serial ones had it fixed at the head of their session. */
+function captureHistory({ run, session }: LockedRun): RunChange {
+  if (run.historyCaptured) return {};
+  return { historyCaptured: true, historyRunId: session?.latestCompletedRunId ?? null };
+}

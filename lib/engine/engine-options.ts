@@ -1,0 +1,44 @@
+/** The engine's settings, durations in ms. The module room turns the host's options into these. */
+export interface EngineOptions {
+  /** False: this process starts, reads and answers, and never claims (CFG-4). */
+  worker: boolean;
+  /** Part of the worker's id, for people. */
+  workerName: string;
+  /** How long a worker's lease lasts; renewed every third of it. */
+  leaseMs: number;
+  /** How often a worker looks for runs that other processes made claimable; it backs off to `pollIdleMs` while there are none. */
+  pollMs: number;
+  pollIdleMs: number;
+  /** Runs executed at a time in this process. */
+  maxConcurrentRuns: number;
+  /** How long a shutdown waits for calls in flight before it aborts them. */
+  shutdownTimeoutMs: number;
+  /** Claims after lost leases without a committed result in between, before a person is asked (OWN-5). */
+  maxRecoveries: number;
+  /** How long a claimable run may go unoffered by every live worker (JRN-7a). */
+  unknownVersionAfterMs: number;
+  /** Pending and queued runs accepted, over all processes. */
+  maxPendingRuns: number;
+  /** Operations of one run. */
+  maxOperations: number;
+  /** Bytes of JSON text of one prompt, result or reply. */
+  maxPayloadBytes: number;
+  /** Told once when the store broke a promise and this process's worker stopped for good (STO-4). */
+  onStoreFailure: ((error: Error) => void) | null;
+}
+
+export const DEFAULT_ENGINE_OPTIONS: Readonly<EngineOptions> = Object.freeze({
+  worker: true,
+  workerName: 'worker',
+  leaseMs: 60_000,
+  pollMs: 1_000,
+  pollIdleMs: 5_000,
+  maxConcurrentRuns: 10,
+  shutdownTimeoutMs: 10_000,
+  maxRecoveries: 5,
+  unknownVersionAfterMs: 60_000,
+  maxPendingRuns: 10_000,
+  maxOperations: 10_000,
+  maxPayloadBytes: 16 * 1024 * 1024,
+  onStoreFailure: null,
+});

@@ -1,0 +1,41 @@
+/** Puts the engine together from its ports: the one place that knows every part. Plain TypeScript; the module room wraps it for Nest. */
+import type { EnginePorts } from './engine-ports.js';
+import { JournalFold } from './journal/fold-journal.js';
+import { LifecyclePublisher } from './lifecycle-publisher.js';
+import { PendingLimit } from './pending-limit.js';
+import { RunMetrics } from './run-metrics.js';
+import { RunRecovery } from './run-recovery.js';
+import { RunService } from './run-service.js';
+import { RunSignals } from './run-signals.js';
+import { RunWorker } from './run-worker.js';
+import { MoveRuns } from './verbs/move-runs.js';
+import { ReadRuns } from './verbs/read-runs.js';
+import { StartRun } from './verbs/start-run.js';
+
+export interface Engine {
+  runs: RunService;
+  worker: RunWorker;
+  recovery: RunRecovery;
+  metrics: RunMetrics;
+  ports: EnginePorts;
+}
+
+export function createEngine(ports: EnginePorts): Engine {
+  const fold = new JournalFold(ports.digester);
+  const signals = new RunSignals(ports.clock);
+  const publisher = new LifecyclePublisher(ports, signals);
+  const worker = new RunWorker(ports, fold, publisher);
+  const runs = new RunService(
+    ports,
+    new StartRun(ports, fold, worker, publisher, new PendingLimit(ports)),
+    new ReadRuns(ports, fold, signals),
+    new MoveRuns(ports, fold, worker, publisher),
+  );
+  return {
+    runs,
+    worker,
+    recovery: new RunRecovery(ports, worker, publisher),
+    metrics: new RunMetrics(ports.store),
+    ports,
+  };
+}

@@ -1,0 +1,160 @@
+/**
+ * Runs the tool calls of one attempt and turns each end into the next step: recorded, taken back, begun again, or probed (JRN-5, decision 17).
+ * `transactional` calls run alone, inside a transaction that ends with their journal entry (JRN-5b).
+ */
+import type { AgentDefinition } from '../../contracts/agent-definition.js';
+import type { JournalEntry } from '../../contracts/journal-entry.js';
+import type { ToolTransaction } from '../../contracts/ports/run-store.port.js';
+import type { RunRecord } from '../../contracts/run.js';
+import type { ToolDefinition } from '../../contracts/tool-definition.js';
+import { AgentRunsError } from '../../errors/agent-runs.error.js';
+import type { EnginePorts } from '../engine-ports.js';
+import type { CallState } from '../journal/run-state.js';
+import { executeCall, probeCall, type CallEnd, type CallEnvironment } from './tool-call.js';
+
+/** What a call may do to the attempt it belongs to. */
+export interface AttemptHandle {
+  /** The call as folded now. */
+  callOf(key: string): CallState;
+  mayAct(): boolean;
+  /** Whether the attempt is over in this process: what still comes home is evidence. */
+  isOver(): boolean;
+  /** Marks an operation as being executed here. */
+  hold(key: string): AbortController;
+  controllerOf(key: string): AbortController;
+  /** It is no longer being executed here. */
+  release(key: string): void;
+  /** Takes a step with these results; failures are the attempt's business. */
+  step(results: JournalEntry[]): void;
+  /** Takes a step whose commit ends this transaction; failures come back. */
+  stepThrough(results: JournalEntry[], transaction: ToolTransaction): Promise<void>;
+  /** Begins nothing more. */
+  stopActing(): void;
+  /** Folds the journal anew after a refused commit; false = the run is gone. */
+  refold(): Promise<boolean>;
+  /** Lets go of the run for a while; the call was never begun as far as the journal knows. */
+  backOffAfter(released: JournalEntry): Promise<void>;
+  fail(error: unknown): void;
+}
+
+/** Tries of a transactional tool whose transaction the database refused (decision 12). */
+const MAX_TRANSACTION_TRIES = 3;
+
+export class CallRunner {
+  private readonly environment: CallEnvironment;
+
+  constructor(
+    private readonly ports: EnginePorts,
+    private readonly agent: AgentDefinition,
+    run: RunRecord,
+    private readonly attempt: AttemptHandle,
+  ) {
+    this.environment = {
+      clock: ports.clock,
+      run,
+      maxPayloadBytes: ports.options.maxPayloadBytes,
+      mayAct: () => attempt.mayAct(),
+      warn: (message, fields) => ports.log.warn(message, fields),
+    };
+  }
+
+  toolOf(call: CallState): ToolDefinition | undefined {
+    return this.agent.tools.find(({ name }) => name === call.name);
+  }
+
+  async run(key: string, transactionTry = 1): Promise<void> {
+    const call = this.attempt.callOf(key);
+    const tool = this.toolOf(call);
+    if (!tool) return this.finish(call, null, { end: 'result', entries: [this.unknownTool(call)] });
+    try {
+      if (tool.recovery === 'transactional') return await this.runTransactional(tool, call, transactionTry);
+      const controller = this.attempt.controllerOf(key);
+      const end = await executeCall(this.environment, tool, call, controller, { onEnter: async () => undefined });
+      await this.finish(call, tool, end);
+    } catch (error) {
+      // Only the store or our own code throws here: the call has no result, so recovery decides later (I10).
+      this.attempt.release(key);
+      this.attempt.fail(error);
+    }
+  }
+
+  /** Asks the tool's probe about a call whose fate is unknown. */
+  probe(tool: ToolDefinition, call: CallState, cut: 'crash' | 'timeout'): void {
+    const controller = this.attempt.hold(call.key);
+    void probeCall(this.environment, tool, call, cut, controller).then(
+      (entries) => {
+        this.attempt.release(call.key);
+        // Cut by ourselves: the next owner asks again.
+        this.attempt.step(controller.signal.aborted && !this.attempt.isOver() ? [] : entries);
+      },
+      (error: unknown) => this.attempt.fail(error),
+    );
+  }
+
+  private async finish(call: CallState, tool: ToolDefinition | null, end: CallEnd): Promise<void> {
+    if (end.end === 'probe') {
+      const leasePassed = new Promise<void>((resolve) => this.ports.clock.after(this.ports.options.leaseMs, resolve));
+      await Promise.race([end.zombie, leasePassed]);
+      return this.probe(tool as ToolDefinition, call, 'timeout');
+    }
+    this.attempt.release(call.key);
+    if (end.end === 'result') return this.attempt.step(end.entries);
+    if (end.end === 'released') {
+      this.attempt.stopActing();
+      return this.attempt.step([this.released(call.key)]);
+    }
+    // Still `started` in the journal; the next action begins it once more under the same operation id.
+    call.status = 'ready';
+    this.attempt.step([]);
+  }
+
+  /** Nothing else of the run is in flight, and no lock of ours is held while the method runs. */
+  private async runTransactional(tool: ToolDefinition, call: CallState, attempt: number): Promise<void> {
+    const controller = this.attempt.controllerOf(call.key);
+    const transaction = this.ports.store.openToolTransaction();
+    try {
+      const end = await executeCall(this.environment, tool, call, controller, {
+        onEnter: async () => ({ manager: await transaction.begin() }),
+        limitMs: tool.transactionTimeoutMs,
+        rethrow: (error) => transaction.isConflict(error),
+      });
+      const completed = end.end === 'result' && end.entries[0]?.type === 'tool.completed';
+      if (completed && !controller.signal.aborted) {
+        this.attempt.release(call.key);
+        return await this.attempt.stepThrough(end.entries, transaction);
+      }
+      // Thrown, timed out, refused, cut or without a JSON form: its rows go first, then the outcome is recorded.
+      await transaction.rollback();
+      await this.finish(call, tool, completed ? { end: 'released' } : end);
+    } catch (error) {
+      await transaction.rollback().catch(() => undefined);
+      if (!AgentRunsError.is(error, 'STORE_CONFLICT') && !transaction.isConflict(error)) throw error;
+      await this.repeatTransactional(call.key, attempt);
+    }
+  }
+
+  /** The database refused the transaction (a deadlock, a serialisation failure): never the model's business (decision 12). */
+  private async repeatTransactional(key: string, attempt: number): Promise<void> {
+    // The step may have been folded before its commit was refused: the journal is the truth.
+    if (!(await this.attempt.refold())) return;
+    if (attempt < MAX_TRANSACTION_TRIES && this.attempt.mayAct()) {
+      this.attempt.hold(key);
+      return this.run(key, attempt + 1);
+    }
+    await this.attempt.backOffAfter(this.released(key));
+  }
+
+  private released(key: string): JournalEntry {
+    return { type: 'tool.released', at: this.ports.clock.now(), key };
+  }
+
+  private unknownTool(call: CallState): JournalEntry {
+    return {
+      type: 'tool.failed',
+      at: this.ports.clock.now(),
+      key: call.key,
+      outcome: 'unknown_tool',
+      error: { code: 'UNKNOWN_TOOL', message: `The tool ${call.name} is no longer registered.` },
+    };
+  }
+}

@@ -1,0 +1,66 @@
+/** The entries that announce what a run is about to do (I1): committed before the act, by the claim, the start or the step before. */
+import type { AgentDefinition } from '../../contracts/agent-definition.js';
+import type { JournalEntry } from '../../contracts/journal-entry.js';
+import type { Clock } from '../../contracts/ports/clock.port.js';
+import type { Digester } from '../../contracts/ports/digester.port.js';
+import { stricterPolicy } from '../../contracts/recovery-policy.js';
+import type { FrozenOptions } from '../../contracts/run.js';
+import type { CallState, RunState } from '../journal/run-state.js';
+import type { ActionFacts, NextAction } from '../next-action.js';
+
+type Begin = Extract<NextAction, { do: 'call_model' | 'start_calls' }>;
+
+export class IntentWriter {
+  constructor(
+    private readonly ports: { clock: Clock; digester: Digester },
+    private readonly agent: AgentDefinition,
+  ) {}
+
+  write(action: Begin, state: RunState): JournalEntry[] {
+    const at = this.ports.clock.now();
+    if (action.do === 'call_model') {
+      return [
+        {
+          type: 'model.started',
+          at,
+          key: action.key,
+          attempt: action.attempt,
+          model: this.agent.model.name,
+          digest: state.digest,
+        },
+      ];
+    }
+    return action.calls.map((call) => this.callIntent(call, at));
+  }
+
+  private callIntent(call: CallState, at: number): JournalEntry {
+    const current = this.agent.tools.find(({ name }) => name === call.name)?.recovery ?? 'manual';
+    return {
+      type: 'tool.started',
+      at,
+      key: call.key,
+      attempt: call.attempts + 1,
+      recovery: call.recovery === null ? current : stricterPolicy(call.recovery, current),
+      digest: this.ports.digester.digest(this.ports.digester.canonical(call.input)),
+    };
+  }
+}
+
+/** The facts `nextAction` needs, for an agent whose limits were frozen with the run. */
+export function actionFacts(
+  agent: AgentDefinition,
+  frozen: FrozenOptions,
+  maxOperations: number,
+  inFlight: ActionFacts['inFlight'],
+): ActionFacts {
+  const exclusive = new Set(agent.tools.filter(({ recovery }) => recovery === 'transactional').map(({ name }) => name));
+  return {
+    inFlight,
+    toolConcurrency: frozen.toolConcurrency,
+    maxTurns: frozen.maxTurns,
+    maxOperations,
+    maxModelAttempts: frozen.modelRetry.maxAttempts,
+    truncatedCalls: agent.truncatedCalls,
+    isExclusive: (call) => exclusive.has(call.name),
+  };
+}

@@ -1,0 +1,52 @@
+/**
+ * What a call still brings home after its run was cancelled (RUN-2, decision 14): kept in the journal as evidence, counted nowhere, moving nothing.
+ * A run that was taken over or settled otherwise has another truth already; there the late result is only logged.
+ */
+import type { JournalEntry, OperationLateResult } from '../../contracts/journal-entry.js';
+import type { JsonValue } from '../../contracts/json.js';
+import type { RunRecord } from '../../contracts/run.js';
+import type { EnginePorts } from '../engine-ports.js';
+
+export async function keepEvidence(
+  ports: Pick<EnginePorts, 'store' | 'log'>,
+  run: Pick<RunRecord, 'id' | 'attempt'>,
+  results: readonly JournalEntry[],
+): Promise<void> {
+  const late = results.flatMap((entry) => lateResult(entry, run.attempt));
+  if (late.length === 0) return;
+  const answer = await ports.store.transition({
+    runId: run.id,
+    decide: (locked) =>
+      locked.run.status === 'cancelled' && locked.run.attempt === run.attempt
+        ? { result: true, run: { change: {}, entries: late } }
+        : { result: false },
+  });
+  if (answer.outcome !== 'done' || !answer.result) {
+    ports.log.warn('a late result was discarded: the run belongs to another attempt', {
+      runId: run.id,
+      attempt: run.attempt,
+      operations: late.map(({ key }) => key),
+    });
+  }
+}
+
+function lateResult(entry: JournalEntry, attempt: number): OperationLateResult[] {
+  switch (entry.type) {
+    case 'model.completed':
+      return [
+        {
+          type: 'operation.late_result',
+          at: entry.at,
+          key: entry.key,
+          attempt,
+          output: entry.message.content as unknown as JsonValue,
+        },
+      ];
+    case 'tool.completed':
+      return [{ type: 'operation.late_result', at: entry.at, key: entry.key, attempt, output: entry.output }];
+    case 'tool.failed':
+      return [{ type: 'operation.late_result', at: entry.at, key: entry.key, attempt, error: entry.error }];
+    default:
+      return [];
+  }
+}

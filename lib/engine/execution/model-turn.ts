@@ -1,0 +1,208 @@
+/**
+ * One request to a model, and what its reply or failure means for the journal (MOD-2…5). Makes no decision about what happens next.
+ */
+import type { AgentDefinition } from '../../contracts/agent-definition.js';
+import type { ApprovalVerdict, CallVerdict, JournalEntry, RecordedError } from '../../contracts/journal-entry.js';
+import type { JsonObject, JsonValue } from '../../contracts/json.js';
+import type { AssistantPart, ToolCallPart } from '../../contracts/message.js';
+import type { Clock } from '../../contracts/ports/clock.port.js';
+import type { Digester } from '../../contracts/ports/digester.port.js';
+import type { ModelReply, ModelReplyCall } from '../../contracts/ports/model-client.port.js';
+import type { RetryPolicy } from '../../contracts/retry-policy.js';
+import type { RunRecord } from '../../contracts/run.js';
+import type { ToolDefinition } from '../../contracts/tool-definition.js';
+import { AgentRunsError } from '../../errors/agent-runs.error.js';
+import type { ModelCallError } from '../../errors/run/model-call.error.js';
+import type { RunState } from '../journal/run-state.js';
+import { parseArguments } from '../values/parse-arguments.js';
+import { recordedError } from '../values/recorded-error.js';
+import { timedCall } from './timed-call.js';
+
+export type ModelFailure = { failure: RecordedError; retryAfterMs?: number };
+/** `aborted`: cut by ourselves, which is no failure of the provider. */
+export type ModelOutcome = { reply: ModelReply } | ModelFailure | { aborted: true };
+
+/** Makes exactly one request. Never throws. */
+export async function requestModel(
+  agent: AgentDefinition,
+  state: RunState,
+  clock: Clock,
+  controller: AbortController,
+): Promise<ModelOutcome> {
+  const result = await timedCall(clock, agent.modelTimeoutMs, controller, () =>
+    agent.model.generate({
+      instructions: agent.instructions,
+      messages: state.messages,
+      tools: agent.tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema })),
+      signal: controller.signal,
+    }),
+  );
+  if (result.ended === 'returned') return { reply: result.value };
+  if (result.ended === 'timed_out')
+    return {
+      failure: {
+        code: 'MODEL_CALL_FAILED',
+        message: `The model did not answer within ${agent.modelTimeoutMs} ms.`,
+        retryable: true,
+      },
+    };
+  if (controller.signal.aborted) return { aborted: true };
+  if (!AgentRunsError.is(result.error, 'MODEL_CALL_FAILED'))
+    return {
+      failure: { ...recordedError(result.error, 'MODEL_CALL_FAILED'), code: 'MODEL_CALL_FAILED', retryable: false },
+    };
+  const error = result.error as ModelCallError;
+  return {
+    failure: {
+      code: error.code,
+      message: error.message,
+      retryable: error.retryable,
+      ...(error.status !== undefined && { status: error.status }),
+    },
+    ...(error.retryAfterMs !== undefined && { retryAfterMs: error.retryAfterMs }),
+  };
+}
+
+/** Ms until the next request after the n-th failure: what the provider announced, else our own doubling delay (MOD-2). */
+export function retryDelay(policy: RetryPolicy, failures: number, announcedMs: number | undefined): number {
+  if (announcedMs !== undefined) return Math.min(announcedMs, policy.maxRetryAfterMs);
+  return Math.min(policy.maxDelayMs, policy.initialDelayMs * 2 ** Math.min(failures - 1, 52));
+}
+
+/** The entries of a reply: the reply itself with a verdict for each call, then a result for each call that will never be executed. */
+export class ReplyRecorder {
+  constructor(
+    private readonly ports: { clock: Clock; digester: Digester },
+    private readonly agent: AgentDefinition,
+    private readonly run: Pick<RunRecord, 'id' | 'actor'>,
+  ) {}
+
+  async record(key: string, reply: ModelReply, state: RunState): Promise<JournalEntry[]> {
+    const at = this.ports.clock.now();
+    const taken = new Set(state.callIds);
+    const content: AssistantPart[] = [];
+    const calls: CallVerdict[] = [];
+    const refused: JournalEntry[] = [];
+    for (const part of reply.content) {
+      if (part.type !== 'tool-call') {
+        content.push(part);
+        continue;
+      }
+      const callKey = `${key}.t${calls.length}`;
+      const call = this.readCall(callKey, part, taken);
+      content.push(call.part);
+      const { verdict, refusal } = await this.judge(callKey, call, reply);
+      calls.push(verdict);
+      if (refusal) refused.push({ type: 'tool.failed', at, key: callKey, ...refusal });
+    }
+    return [
+      {
+        type: 'model.completed',
+        at,
+        key,
+        message: { role: 'assistant', content },
+        finishReason: reply.finishReason,
+        usage: reply.usage,
+        calls,
+      },
+      ...refused,
+    ];
+  }
+
+  private readCall(
+    key: string,
+    call: ModelReplyCall,
+    taken: Set<string>,
+  ): { part: ToolCallPart; problem: string | null } {
+    const usable = /^[A-Za-z0-9_-]{1,40}$/.test(call.callId) && !taken.has(call.callId);
+    const callId = usable ? call.callId : `call_${this.ports.digester.digest(`${this.run.id}/${key}`).slice(0, 24)}`;
+    taken.add(callId);
+    const parsed = parseArguments(call.argumentsText);
+    return {
+      part: {
+        type: 'tool-call',
+        callId,
+        name: call.name,
+        ...(parsed.ok ? { arguments: parsed.arguments } : { rawArguments: call.argumentsText }),
+        ...(usable ? {} : { originalCallId: call.callId }),
+        ...(call.providerOptions && { providerOptions: call.providerOptions }),
+      },
+      problem: parsed.ok ? null : parsed.problem,
+    };
+  }
+
+  private async judge(
+    key: string,
+    { part, problem }: { part: ToolCallPart; problem: string | null },
+    reply: ModelReply,
+  ): Promise<{
+    verdict: CallVerdict;
+    refusal?: { outcome: 'invalid_arguments' | 'unknown_tool' | 'not_executed'; error: RecordedError };
+  }> {
+    const tool = this.agent.tools.find(({ name }) => name === part.name);
+    const verdict: CallVerdict = {
+      key,
+      callId: part.callId,
+      name: part.name,
+      toolVersion: tool?.version ?? null,
+      recovery: tool?.recovery ?? null,
+    };
+    if (NOT_EXECUTED.has(reply.finishReason)) {
+      const message = `Not executed: the reply ended early (${reply.finishReason}), so the arguments may be incomplete. Call again with less at a time.`;
+      return { verdict, refusal: { outcome: 'not_executed', error: { code: 'OUTPUT_TRUNCATED', message } } };
+    }
+    if (!tool) {
+      const known = this.agent.tools.map(({ name }) => name).join(', ');
+      return {
+        verdict,
+        refusal: {
+          outcome: 'unknown_tool',
+          error: { code: 'UNKNOWN_TOOL', message: `There is no tool of this name. Available: ${known || 'none'}.` },
+        },
+      };
+    }
+    if (problem !== null) return { verdict, refusal: invalid(problem) };
+    const parsed = await parse(tool, part.arguments as JsonObject);
+    if (!parsed.ok) return { verdict, refusal: invalid(parsed.problems.join('; ')) };
+    if (!this.sameValue(parsed.input, part.arguments as JsonObject)) verdict.input = parsed.input;
+    if (tool.approval === 'rule') {
+      const approval = await this.approvalOf(tool, parsed.input, part.callId);
+      if (approval) verdict.approval = approval;
+    }
+    return { verdict };
+  }
+
+  /** PPL-1a: decided once, here; a rule that fails asks. */
+  private async approvalOf(tool: ToolDefinition, input: JsonObject, callId: string): Promise<ApprovalVerdict | null> {
+    try {
+      return await tool.caller.approval(input, { runId: this.run.id, callId, actor: this.run.actor });
+    } catch {
+      return { reason: 'The approval rule failed, so a person must decide.' };
+    }
+  }
+
+  private sameValue(a: JsonValue, b: JsonValue): boolean {
+    return this.ports.digester.canonical(a) === this.ports.digester.canonical(b);
+  }
+}
+
+const NOT_EXECUTED: ReadonlySet<string> = new Set(['length', 'content-filter', 'refusal', 'error']);
+
+function invalid(problem: string): { outcome: 'invalid_arguments'; error: RecordedError } {
+  return {
+    outcome: 'invalid_arguments',
+    error: { code: 'INVALID_ARGUMENTS', message: `The arguments are not valid: ${problem}` },
+  };
+}
+
+/** A validator of the host that throws is a refusal, not a crash of the run. */
+async function parse(
+  tool: ToolDefinition,
+  args: JsonObject,
+): Promise<Awaited<ReturnType<ToolDefinition['caller']['parse']>>> {
+  try {
+    return await tool.caller.parse(args);
+  } catch (error) {
+    return { ok: false, problems: [recordedError(error, 'INVALID_ARGUMENTS').message] };
+  }
+}

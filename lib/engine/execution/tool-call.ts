@@ -1,0 +1,225 @@
+/**
+ * One execution of a tool call, and what its end means for the journal (JRN-9, MOD-8, decision 17). The intent is committed before this is called (I1);
+ * the lease is checked again at the very moment the method is entered (decision 15).
+ */
+import type { JournalEntry, RecordedError } from '../../contracts/journal-entry.js';
+import type { Clock } from '../../contracts/ports/clock.port.js';
+import type { ProbeResult, ToolContext } from '../../contracts/ports/tool-caller.port.js';
+import type { RunRecord } from '../../contracts/run.js';
+import type { ToolDefinition } from '../../contracts/tool-definition.js';
+import { AgentRunsError } from '../../errors/agent-runs.error.js';
+import type { CallState } from '../journal/run-state.js';
+import { decideRecovery } from '../recovery-decision.js';
+import { normaliseResult } from '../values/normalise-result.js';
+import { recordedError } from '../values/recorded-error.js';
+import { timedCall } from './timed-call.js';
+
+/** How an execution ended. `entries` is empty when it should run again or was never begun. */
+export type CallEnd =
+  | { end: 'result'; entries: JournalEntry[] }
+  /** The method was not entered: the intent is taken back. */
+  | { end: 'released' }
+  /** Timed out, and the policy allows one more execution under the same key. */
+  | { end: 'again' }
+  /** Timed out; the probe may be asked once this promise or a lease has passed. */
+  | { end: 'probe'; zombie: Promise<void> };
+
+export interface CallEnvironment {
+  clock: Clock;
+  run: Pick<RunRecord, 'id' | 'sessionId' | 'agent' | 'actor'>;
+  maxPayloadBytes: number;
+  /** Whether this process may begin an effect now. */
+  mayAct: () => boolean;
+  warn: (message: string, fields: Record<string, unknown>) => void;
+}
+
+/** Thrown into the host's pipeline when the lease was lost between intent and entry. */
+class NotEntered extends Error {}
+
+/** What the method's result becomes; null when it cannot be recorded. */
+export type Outcome = { entry: JournalEntry } | { unserialisable: string };
+
+export interface CallWays {
+  /** Runs when the method is entered; a transaction is opened here. */
+  onEnter: () => Promise<Pick<ToolContext, 'manager'> | void>;
+  /** Ms; default the tool's timeout. */
+  limitMs?: number;
+  /** Whether what the method threw is the caller's business rather than a result. */
+  rethrow?: (error: unknown) => boolean;
+}
+
+/** Runs the method once. Throws only what is no result: store trouble, and what `rethrow` claims. */
+export async function executeCall(
+  environment: CallEnvironment,
+  tool: ToolDefinition,
+  call: CallState,
+  controller: AbortController,
+  { onEnter, limitMs = tool.timeoutMs ?? undefined, rethrow }: CallWays,
+): Promise<CallEnd> {
+  const { clock, run } = environment;
+  let entered = false;
+  const context: ToolContext = {
+    runId: run.id,
+    sessionId: run.sessionId,
+    agent: run.agent,
+    operationId: `${run.id}/${call.key}`,
+    callId: call.callId,
+    attempt: call.attempts,
+    signal: controller.signal,
+    deadline: limitMs === undefined ? null : clock.now() + limitMs,
+    actor: run.actor,
+  };
+  const result = await timedCall(clock, limitMs ?? null, controller, () =>
+    tool.caller.call(structuredClone(call.input), context, {
+      onEnter: async () => {
+        if (!environment.mayAct() || controller.signal.aborted)
+          throw new NotEntered('the run may not begin this call now');
+        const addition = await onEnter();
+        entered = true;
+        return addition;
+      },
+    }),
+  );
+  if (result.ended === 'timed_out') return timedOut(environment, tool, call, entered, limitMs as number, result.zombie);
+  if (result.ended === 'threw') {
+    if (result.error instanceof NotEntered || (!entered && controller.signal.aborted)) return { end: 'released' };
+    if ((AgentRunsError.is(result.error) && result.error.family === 'store') || rethrow?.(result.error))
+      throw result.error;
+    return { end: 'result', entries: [refusalOf(clock, call, result.error)] };
+  }
+  return { end: 'result', entries: [recordOutcome(environment, tool, call, result.value)] };
+}
+
+function refusalOf(clock: Clock, call: CallState, error: unknown): JournalEntry {
+  const at = clock.now();
+  if (AgentRunsError.is(error, 'TOOL_DENIED'))
+    return { type: 'tool.denied', at, key: call.key, by: 'guard', reason: error.message };
+  if (AgentRunsError.is(error, 'INVALID_ARGUMENTS'))
+    return {
+      type: 'tool.failed',
+      at,
+      key: call.key,
+      outcome: 'invalid_arguments',
+      error: { code: error.code, message: error.message },
+    };
+  return { type: 'tool.failed', at, key: call.key, outcome: 'error', error: recordedError(error, 'TOOL_FAILED') };
+}
+
+/** JRN-9: what the method returned, normalised once; or, where that has no JSON form, what follows from it. */
+function recordOutcome(
+  environment: CallEnvironment,
+  tool: ToolDefinition,
+  call: CallState,
+  value: unknown,
+): JournalEntry {
+  const at = environment.clock.now();
+  const normalised = normaliseResult(value, { maxBytes: environment.maxPayloadBytes });
+  if (normalised.ok)
+    return {
+      type: 'tool.completed',
+      at,
+      key: call.key,
+      output: normalised.value,
+      ...(normalised.notes.length > 0 && { notes: normalised.notes }),
+    };
+  const problem = `${normalised.problem} at ${normalised.path}`;
+  // A read can simply be reported; a transaction is rolled back by the caller. Anything else may have had its effect.
+  if (tool.recovery === 'safe' || tool.recovery === 'transactional') {
+    return {
+      type: 'tool.failed',
+      at,
+      key: call.key,
+      outcome: 'error',
+      error: { code: 'UNSERIALISABLE_RESULT', message: `The tool returned what cannot be recorded: ${problem}.` },
+    };
+  }
+  return { type: 'tool.uncertain', at, key: call.key, cut: null, told: false, problem };
+}
+
+function timedOut(
+  environment: CallEnvironment,
+  tool: ToolDefinition,
+  call: CallState,
+  entered: boolean,
+  limitMs: number,
+  zombie: Promise<void>,
+): CallEnd {
+  const at = environment.clock.now();
+  const error: RecordedError = { code: 'TOOL_TIMED_OUT', message: `The tool did not finish within ${limitMs} ms.` };
+  const failed: CallEnd = {
+    end: 'result',
+    entries: [{ type: 'tool.failed', at, key: call.key, outcome: 'error', error }],
+  };
+  if (!entered) return failed;
+  void zombie.then(() =>
+    environment.warn('a tool ended after its timeout; its result was discarded', {
+      runId: environment.run.id,
+      operation: call.key,
+      tool: tool.name,
+    }),
+  );
+  switch (
+    decideRecovery({
+      stored: call.recovery ?? tool.recovery,
+      current: tool.recovery,
+      cut: 'timeout',
+      attempts: call.attempts,
+    })
+  ) {
+    case 'repeat':
+      return { end: 'again' };
+    case 'probe':
+      return { end: 'probe', zombie };
+    case 'inform':
+      return { end: 'result', entries: [{ type: 'tool.uncertain', at, key: call.key, cut: 'timeout', told: true }] };
+    case 'attention':
+      return { end: 'result', entries: [{ type: 'tool.uncertain', at, key: call.key, cut: 'timeout', told: false }] };
+    case 'error':
+      return failed;
+  }
+}
+
+/** Asks the tool's probe about a call whose fate is unknown; a probe that throws, hangs or answers nonsense does not know. */
+export async function probeCall(
+  environment: CallEnvironment,
+  tool: ToolDefinition,
+  call: CallState,
+  cut: 'crash' | 'timeout',
+  controller: AbortController,
+): Promise<JournalEntry[]> {
+  const { clock, run } = environment;
+  const asked = await timedCall(clock, tool.timeoutMs, controller, async () =>
+    tool.caller.probe?.({
+      runId: run.id,
+      operationId: `${run.id}/${call.key}`,
+      arguments: structuredClone(call.input),
+      attempt: call.attempts,
+      actor: run.actor,
+      signal: controller.signal,
+    }),
+  );
+  const at = clock.now();
+  const answer: ProbeResult = asked.ended === 'returned' && asked.value ? asked.value : { result: 'unknown' };
+  if (asked.ended === 'threw')
+    environment.warn('a probe failed; the outcome stays unknown', {
+      runId: run.id,
+      operation: call.key,
+      tool: tool.name,
+      error: recordedError(asked.error, 'TOOL_FAILED').name,
+    });
+  if (answer.result === 'did-not-happen') return [{ type: 'tool.probed', at, key: call.key, result: 'did-not-happen' }];
+  if (answer.result === 'happened') {
+    const output = normaliseResult(answer.output, { maxBytes: environment.maxPayloadBytes });
+    if (output.ok && tool.caller.checkOutput(output.value).length === 0)
+      return [{ type: 'tool.probed', at, key: call.key, result: 'happened', output: output.value }];
+    environment.warn('a probe gave a result that does not fit; the outcome stays unknown', {
+      runId: run.id,
+      operation: call.key,
+      tool: tool.name,
+    });
+  }
+  return [
+    { type: 'tool.probed', at, key: call.key, result: 'unknown' },
+    { type: 'tool.uncertain', at, key: call.key, cut, told: false },
+  ];
+}

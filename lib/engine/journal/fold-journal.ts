@@ -1,0 +1,249 @@
+/**
+ * The fold: entry by entry from a journal to a {@link RunState} (JRN-4). Deterministic, so a restart sees exactly what the first process saw.
+ * Kept here: I5 (the results of a reply become one message, in call order, when the last of them is in) and I9 (usage is the sum of committed replies).
+ */
+import type { JournalEntry, ModelCompleted, ModelStarted, SequencedEntry } from '../../contracts/journal-entry.js';
+import type { JsonValue } from '../../contracts/json.js';
+import type { Message, ToolOutcome } from '../../contracts/message.js';
+import type { Operation } from '../../contracts/operation.js';
+import type { Digester } from '../../contracts/ports/digester.port.js';
+import { addUsage } from '../../contracts/usage.js';
+import type { CallState, RunState } from './run-state.js';
+
+export class JournalFold {
+  constructor(private readonly digester: Digester) {}
+
+  /** Puts the history of the session in front. Called once, before any entry. */
+  begin(state: RunState, history: readonly Message[]): void {
+    for (const message of history) this.addMessage(state, message);
+    state.historyLength = state.messages.length;
+  }
+
+  /** Folds stored entries, which must continue the state without a gap. */
+  replay(state: RunState, entries: readonly SequencedEntry[]): void {
+    for (const entry of entries) this.apply(state, entry);
+  }
+
+  /** Folds one entry: the next in sequence. */
+  apply(state: RunState, entry: JournalEntry): void {
+    state.sequence += 1;
+    switch (entry.type) {
+      case 'run.submitted':
+        return this.addInput(state, entry.messages);
+      case 'run.restarted':
+        return this.beginPart(state, entry.part, entry.messages);
+      case 'run.steered':
+        return this.addMessage(state, entry.message);
+      case 'run.retried':
+        if (state.model) state.model.failures = 0;
+        return;
+      case 'model.started':
+        return this.modelStarted(state, entry);
+      case 'model.attempt_failed':
+        if (state.model) {
+          state.model.failures += 1;
+          state.model.status = 'failed';
+        }
+        return;
+      case 'model.completed':
+        return this.modelCompleted(state, entry);
+      case 'tool.started': {
+        const call = this.callOf(state, entry.key);
+        call.status = 'started';
+        call.attempts = entry.attempt;
+        call.recovery = entry.recovery;
+        call.cut = null;
+        this.update(state, entry.key, {
+          status: 'started',
+          attempts: entry.attempt,
+          recovery: entry.recovery,
+          argumentsDigest: entry.digest,
+          startedAt: state.operations.get(entry.key)?.startedAt ?? entry.at,
+        });
+        return;
+      }
+      case 'tool.released':
+        return this.reopen(state, entry.key);
+      case 'interaction.requested': {
+        const call = this.callOf(state, entry.key);
+        call.status = 'waiting';
+        call.interactionId = entry.interactionId;
+        return;
+      }
+      case 'tool.completed':
+        return this.finish(state, entry.key, 'success', entry.output, entry.at);
+      case 'tool.failed':
+        return this.finish(state, entry.key, entry.outcome, entry.error.message, entry.at);
+      case 'tool.denied':
+        return this.finish(
+          state,
+          entry.key,
+          'denied',
+          entry.reason === undefined ? `Denied by ${entry.by}.` : `Denied by ${entry.by}: ${entry.reason}`,
+          entry.at,
+        );
+      case 'tool.uncertain': {
+        if (entry.told) return this.finish(state, entry.key, 'unknown', UNKNOWN_OUTCOME, entry.at);
+        const call = this.callOf(state, entry.key);
+        call.status = 'uncertain';
+        call.cut = entry.cut;
+        call.problem = entry.problem ?? null;
+        this.update(state, entry.key, { status: 'uncertain', ...(entry.cut && { cut: entry.cut }) });
+        return;
+      }
+      case 'tool.resolved':
+        if ('output' in entry.resolution)
+          return this.finish(state, entry.key, 'success', entry.resolution.output, entry.at);
+        if ('error' in entry.resolution)
+          return this.finish(state, entry.key, 'error', entry.resolution.error.message, entry.at);
+        return this.reopen(state, entry.key);
+      case 'tool.probed':
+        if (entry.result === 'happened')
+          return this.finish(state, entry.key, 'success', entry.output ?? null, entry.at);
+        if (entry.result === 'did-not-happen') return this.reopen(state, entry.key);
+        return;
+      default:
+        // Facts about ownership and people change no checkpoint.
+        return;
+    }
+  }
+
+  private addInput(state: RunState, messages: readonly Message[]): void {
+    messages.forEach((message, index) =>
+      this.addMessage(state, { ...message, id: message.id ?? `${state.runId}/r${state.part}.i${index}` }),
+    );
+  }
+
+  private beginPart(state: RunState, part: number, messages: readonly Message[]): void {
+    const history = state.messages.slice(0, state.historyLength);
+    state.part = part;
+    state.modelOperations = 0;
+    state.messages = [];
+    state.digest = '';
+    state.drift = null;
+    state.model = null;
+    state.calls = [];
+    state.finishReason = null;
+    for (const message of history) this.addMessage(state, message);
+    this.addInput(state, messages);
+  }
+
+  private modelStarted(state: RunState, entry: ModelStarted): void {
+    if (state.model?.key !== entry.key) {
+      state.totals = { ...state.totals, turn: state.totals.turn + 1 };
+      state.modelOperations += 1;
+      state.model = { key: entry.key, attempts: 0, failures: 0, status: 'started' };
+      state.operations.set(entry.key, operation(entry.key, 'model', entry.model, entry.at));
+    }
+    state.model.attempts = entry.attempt;
+    state.model.status = 'started';
+    if (entry.digest !== state.digest) state.drift ??= entry.key;
+    this.update(state, entry.key, { status: 'started', attempts: entry.attempt, argumentsDigest: entry.digest });
+  }
+
+  private modelCompleted(state: RunState, entry: ModelCompleted): void {
+    state.model = null;
+    state.finishReason = entry.finishReason;
+    state.totals = {
+      ...state.totals,
+      results: state.totals.results + 1,
+      usage: addUsage(state.totals.usage, entry.usage),
+    };
+    this.update(state, entry.key, { status: 'completed', finishedAt: entry.at, usage: entry.usage });
+    this.addMessage(state, { ...entry.message, id: `${state.runId}/${entry.key}` });
+    const parts = new Map(
+      entry.message.content.flatMap((part) => (part.type === 'tool-call' ? [[part.callId, part] as const] : [])),
+    );
+    state.calls = entry.calls.map((verdict): CallState => {
+      const waiting = verdict.approval !== undefined;
+      state.operations.set(verdict.key, {
+        ...operation(verdict.key, 'tool', verdict.name, null),
+        status: 'waiting',
+        ...(verdict.recovery && { recovery: verdict.recovery }),
+      });
+      return {
+        key: verdict.key,
+        callId: verdict.callId,
+        name: verdict.name,
+        toolVersion: verdict.toolVersion,
+        recovery: verdict.recovery,
+        input: verdict.input ?? parts.get(verdict.callId)?.arguments ?? {},
+        approval: verdict.approval ?? null,
+        interactionId: null,
+        status: waiting ? 'waiting' : 'ready',
+        attempts: 0,
+        cut: null,
+        problem: null,
+        outcome: null,
+        output: null,
+      };
+    });
+    state.truncatedReplies = entry.finishReason === 'length' && state.calls.length > 0 ? state.truncatedReplies + 1 : 0;
+  }
+
+  private reopen(state: RunState, key: string): void {
+    const call = this.callOf(state, key);
+    call.status = 'ready';
+    call.cut = null;
+    call.problem = null;
+    this.update(state, key, { status: 'waiting' });
+  }
+
+  private finish(state: RunState, key: string, outcome: ToolOutcome, output: JsonValue, at: number): void {
+    const call = this.callOf(state, key);
+    call.status = 'done';
+    call.outcome = outcome;
+    call.output = output;
+    state.totals = { ...state.totals, results: state.totals.results + 1 };
+    this.update(state, key, { status: OPERATION_STATUS[outcome], outcome, output, finishedAt: at });
+    if (state.calls.some((other) => other.status !== 'done')) return;
+    this.addMessage(state, {
+      role: 'tool',
+      id: `${state.runId}/${key.slice(0, key.lastIndexOf('.'))}/results`,
+      content: state.calls.map((done) => ({
+        type: 'tool-result',
+        callId: done.callId,
+        name: done.name,
+        outcome: done.outcome as ToolOutcome,
+        output: done.output,
+      })),
+    });
+  }
+
+  private addMessage(state: RunState, message: Message): void {
+    state.messages.push(message);
+    state.digest = this.digester.digest(`${state.digest}\n${this.digester.canonical(message as unknown as JsonValue)}`);
+    if (message.role === 'assistant')
+      for (const part of message.content) if (part.type === 'tool-call') state.callIds.add(part.callId);
+  }
+
+  private callOf(state: RunState, key: string): CallState {
+    const call = state.calls.find((candidate) => candidate.key === key);
+    if (!call)
+      throw new Error(`the journal of run ${state.runId} names operation ${key}, which is no call of its latest reply`);
+    return call;
+  }
+
+  private update(state: RunState, key: string, change: Partial<Operation>): void {
+    const known = state.operations.get(key);
+    if (known) Object.assign(known, change);
+  }
+}
+
+const UNKNOWN_OUTCOME =
+  'The outcome of this call is unknown: it was interrupted and may or may not have taken effect. It was not repeated. Do not assume either; check before you call it again.';
+
+const OPERATION_STATUS: Readonly<Record<ToolOutcome, Operation['status']>> = {
+  success: 'completed',
+  error: 'failed',
+  denied: 'denied',
+  unknown: 'uncertain',
+  invalid_arguments: 'failed',
+  unknown_tool: 'failed',
+  cancelled: 'cancelled',
+  not_executed: 'not_run',
+};
+
+function operation(key: string, kind: Operation['kind'], name: string, startedAt: number | null): Operation {
+  return { key, kind, name, status: 'started', attempts: 0, startedAt, finishedAt: null };
+}

@@ -1,0 +1,139 @@
+/**
+ * The one writer of a running attempt's journal. Numbers the entries, keeps one append in flight, and lets later ones coalesce into the next
+ * (decision 3). Kept here: I2 (a promise resolves only when the entries are durable, and they are published only then) and I10: a result in hand is
+ * offered again until it lands, the fence refuses it, or the process ends (decision 6). Intents are not offered once the attempt may no longer act.
+ */
+import type { JournalEntry } from '../../contracts/journal-entry.js';
+import type { Clock } from '../../contracts/ports/clock.port.js';
+import type { IdSource } from '../../contracts/ports/id-source.port.js';
+import type { AppendRequest, RunStore, ToolTransaction } from '../../contracts/ports/run-store.port.js';
+import type { RunTotals } from '../../contracts/run.js';
+import { AgentRunsError } from '../../errors/agent-runs.error.js';
+import { Backoff } from '../execution/backoff.js';
+
+/** What one step brings: results that must not be lost, and intents that are only worth something while the attempt may act. */
+export interface StepEntries {
+  results: JournalEntry[];
+  intents: JournalEntry[];
+  totalsAfterResults: RunTotals;
+  totalsAfterIntents: RunTotals;
+}
+
+/** Whether the intents landed with the results. */
+export type Landed = 'all' | 'results';
+
+export interface JournalHooks {
+  /** Entries are durable; the first has this sequence. */
+  onLanded(firstSequence: number, entries: readonly JournalEntry[]): void;
+  /** Whether the attempt may still begin something. */
+  mayAct(): boolean;
+}
+
+interface Queued extends StepEntries {
+  resolve: (landed: Landed) => void;
+  reject: (error: unknown) => void;
+}
+
+export class RunJournal {
+  private queue: Queued[] = [];
+  private pumping: Promise<void> | null = null;
+
+  constructor(
+    private readonly ports: { store: RunStore; clock: Clock; ids: IdSource },
+    private readonly run: { runId: string; attempt: number },
+    private lastSequence: number,
+    private readonly hooks: JournalHooks,
+  ) {}
+
+  /** Sequence of the last durable entry. */
+  get sequence(): number {
+    return this.lastSequence;
+  }
+
+  /** @throws FencedError, BrokenStoreError, SequenceConflictError */
+  append(step: StepEntries): Promise<Landed> {
+    const landed = new Promise<Landed>((resolve, reject) => this.queue.push({ ...step, resolve, reject }));
+    this.pumping ??= this.pump();
+    return landed;
+  }
+
+  /** Resolves when nothing is queued or in flight. */
+  async idle(): Promise<void> {
+    while (this.pumping) await this.pumping;
+  }
+
+  /** Appends inside a tool's transaction and commits it; the run has nothing else in flight then. */
+  async commitThrough(transaction: ToolTransaction, step: StepEntries): Promise<void> {
+    const entries = [...step.results, ...step.intents];
+    await transaction.commit(this.request(entries, step.totalsAfterIntents));
+    this.landed(entries);
+  }
+
+  /** Entries that another transaction of this attempt wrote: settle, suspend, back off. */
+  landed(entries: readonly JournalEntry[]): void {
+    const first = this.lastSequence + 1;
+    this.lastSequence += entries.length;
+    if (entries.length > 0) this.hooks.onLanded(first, entries);
+  }
+
+  private async pump(): Promise<void> {
+    while (this.queue.length > 0) {
+      const batch = this.queue.splice(0);
+      try {
+        const landed = await this.land(batch);
+        for (const step of batch) step.resolve(landed);
+      } catch (error) {
+        for (const step of [...batch, ...this.queue.splice(0)]) step.reject(error);
+      }
+    }
+    this.pumping = null;
+  }
+
+  private async land(batch: readonly Queued[]): Promise<Landed> {
+    const last = batch.at(-1) as Queued;
+    const all = batch.flatMap((step) => [...step.results, ...step.intents]);
+    const results = batch.flatMap((step) => step.results);
+    const backoff = new Backoff(this.ports);
+    let offerIntents = true;
+    for (;;) {
+      const entries = offerIntents ? all : results;
+      try {
+        if (entries.length > 0)
+          await this.ports.store.append(
+            this.request(entries, offerIntents ? last.totalsAfterIntents : last.totalsAfterResults),
+          );
+        this.landed(entries);
+        return offerIntents ? 'all' : 'results';
+      } catch (error) {
+        if (!offerIntents && AgentRunsError.is(error, 'SEQUENCE_CONFLICT') && (await this.isStored(all)))
+          offerIntents = true;
+        else if (!AgentRunsError.is(error) || error.family !== 'store' || !error.retryable) throw error;
+        else {
+          await backoff.wait();
+          // An append whose answer was lost may have landed with its intents: only a journal that lacks it lets us leave them out.
+          if (
+            offerIntents &&
+            !this.hooks.mayAct() &&
+            all.length > results.length &&
+            (await this.isStored(all)) === false
+          )
+            offerIntents = false;
+        }
+      }
+    }
+  }
+
+  /** Whether the journal already reaches beyond a batch; null when the store does not answer. */
+  private async isStored(entries: readonly JournalEntry[]): Promise<boolean | null> {
+    try {
+      const stored = await this.ports.store.load(this.run.runId);
+      return stored !== null && stored.run.sequence >= this.lastSequence + entries.length;
+    } catch {
+      return null;
+    }
+  }
+
+  private request(entries: JournalEntry[], totals: RunTotals): AppendRequest {
+    return { ...this.run, firstSequence: this.lastSequence + 1, entries, totals };
+  }
+}

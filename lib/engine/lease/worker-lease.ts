@@ -1,0 +1,109 @@
+/**
+ * This process's lease: one row for all its runs, renewed every third of its length, also during long calls and while draining (OWN-3).
+ * Kept here: I12. The lease is counted from before a renewal was sent, so this process believes itself shorter-lived than the database does.
+ */
+import type { Offer } from '../../contracts/agent-definition.js';
+import { recordedError } from '../values/recorded-error.js';
+import type { EnginePorts } from '../engine-ports.js';
+
+export interface LeaseHooks {
+  /** The lease can no longer be relied upon: stop acting before it ends. */
+  onLost(): void;
+  /** It was renewed after having been lost. */
+  onRegained(): void;
+  onBroken(error: unknown): void;
+}
+
+export class WorkerLease {
+  private heldUntil = 0;
+  private beatenAt: number | null = null;
+  private trouble: string | null = null;
+  private stopped = true;
+  private lost = false;
+  private cancelBeat: () => void = () => undefined;
+  private cancelGuard: () => void = () => undefined;
+  private readonly startedAt: number;
+
+  constructor(
+    private readonly ports: EnginePorts,
+    readonly workerId: string,
+    private readonly offers: () => readonly Offer[],
+    private readonly hooks: LeaseHooks,
+  ) {
+    this.startedAt = ports.clock.now();
+  }
+
+  /** Whether an effect may begin now; leaves a twentieth of the lease for its first instructions. */
+  isHeld(): boolean {
+    return this.ports.clock.now() < this.heldUntil - this.ports.options.leaseMs / 20;
+  }
+
+  get lastBeatAt(): number | null {
+    return this.beatenAt;
+  }
+
+  /** Why the last renewal failed; null when it did not. */
+  get failure(): string | null {
+    return this.trouble;
+  }
+
+  /** Resolves after the first try, whether or not it succeeded; renewals go on in the background. */
+  async start(): Promise<void> {
+    this.stopped = false;
+    await this.beat();
+  }
+
+  /** No more renewals; the row stays until it expires or is retired. */
+  stop(): void {
+    this.stopped = true;
+    this.cancelBeat();
+    this.cancelGuard();
+  }
+
+  private async beat(): Promise<void> {
+    const { clock, store, options } = this.ports;
+    const sentAt = clock.now();
+    try {
+      await store.heartbeat({
+        workerId: this.workerId,
+        leaseMs: options.leaseMs,
+        startedAt: this.startedAt,
+        offers: this.offers(),
+      });
+      if (this.stopped) return;
+      this.heldUntil = sentAt + options.leaseMs;
+      this.beatenAt = sentAt;
+      this.trouble = null;
+      this.guard();
+      if (this.lost) {
+        this.lost = false;
+        this.hooks.onRegained();
+      }
+      this.cancelBeat = clock.after(options.leaseMs / 3, () => void this.beat());
+    } catch (error) {
+      if (this.stopped) return;
+      const { code, message } = recordedError(error, 'STORE_UNAVAILABLE');
+      this.trouble = `${code}: ${message}`;
+      if (!isRetryable(error)) return this.hooks.onBroken(error);
+      this.ports.log.warn('the lease could not be renewed; trying again', { workerId: this.workerId, code });
+      this.cancelBeat = clock.after(Math.min(1_000, options.leaseMs / 10), () => void this.beat());
+    }
+  }
+
+  /** Fires a sixth of the lease before its end, unless a renewal came first. */
+  private guard(): void {
+    this.cancelGuard();
+    const { clock, options } = this.ports;
+    this.cancelGuard = clock.after(Math.max(1, this.heldUntil - options.leaseMs / 6 - clock.now()), () => {
+      this.lost = true;
+      this.ports.log.error('the lease is running out and could not be renewed; letting go of all runs', {
+        workerId: this.workerId,
+      });
+      this.hooks.onLost();
+    });
+  }
+}
+
+function isRetryable(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && (error as { retryable?: unknown }).retryable === true;
+}

@@ -1,0 +1,75 @@
+/**
+ * Tells what was committed, after its commit, in order per run (I2, OPS-4). A failing observer is logged and changes nothing; a slow one delays
+ * only the observers' own queue of that run.
+ */
+import type { JournalEntry } from '../contracts/journal-entry.js';
+import type { LifecycleEvent, RunObserver } from '../contracts/ports/run-observer.port.js';
+import type { RunRecord } from '../contracts/run.js';
+import type { EnginePorts } from './engine-ports.js';
+import { lifecycleFacts } from './event-projection.js';
+import type { RunSignals } from './run-signals.js';
+import { recordedError } from './values/recorded-error.js';
+
+export class LifecyclePublisher {
+  /** The tail of each run's queue of asynchronous observers. */
+  private readonly tails = new Map<string, Promise<void>>();
+
+  constructor(
+    private readonly ports: Pick<EnginePorts, 'observers' | 'log'>,
+    private readonly signals: RunSignals,
+  ) {}
+
+  committed(
+    run: Pick<RunRecord, 'id' | 'agent' | 'version' | 'sessionId'>,
+    firstSequence: number,
+    entries: readonly JournalEntry[],
+  ): void {
+    this.signals.moved(run.id);
+    if (this.ports.observers.length === 0) return;
+    entries.forEach((entry, index) => {
+      const event: LifecycleEvent = {
+        runId: run.id,
+        sequence: firstSequence + index,
+        type: entry.type,
+        at: entry.at,
+        agent: run.agent,
+        version: run.version,
+        sessionId: run.sessionId,
+        details: lifecycleFacts(entry),
+      };
+      this.enqueue(event);
+    });
+  }
+
+  private enqueue(event: LifecycleEvent): void {
+    const before = this.tails.get(event.runId);
+    const told = before ? before.then(() => this.tell(event)) : this.tell(event);
+    if (told === undefined) return;
+    const tail: Promise<void> = told.then(() => {
+      if (this.tails.get(event.runId) === tail) this.tails.delete(event.runId);
+    });
+    this.tails.set(event.runId, tail);
+  }
+
+  /** Synchronous observers cost no promise. */
+  private tell(event: LifecycleEvent): Promise<void> | undefined {
+    const pending = this.ports.observers.flatMap((observer) => this.tellOne(observer, event) ?? []);
+    return pending.length === 0 ? undefined : Promise.all(pending).then(() => undefined);
+  }
+
+  private tellOne(observer: RunObserver, event: LifecycleEvent): Promise<void> | undefined {
+    const failed = (error: unknown): void =>
+      this.ports.log.warn('an observer failed; the run is not affected', {
+        runId: event.runId,
+        type: event.type,
+        ...recordedError(error, 'OBSERVER_FAILED'),
+      });
+    try {
+      const answer = observer.onEvent(event);
+      return answer instanceof Promise ? answer.catch(failed) : undefined;
+    } catch (error) {
+      failed(error);
+      return undefined;
+    }
+  }
+}

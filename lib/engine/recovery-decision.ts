@@ -1,0 +1,45 @@
+/**
+ * The JRN-5 table: what to do about a tool call that was begun and has no result. Pure; the policy is the stricter of the stored and the current one (I8).
+ */
+import type { OperationCut } from '../contracts/operation.js';
+import { stricterPolicy, type RecoveryPolicy } from '../contracts/recovery-policy.js';
+
+export type RecoveryDecision =
+  /** Run it again under the same operation id. */
+  | 'repeat'
+  /** Ask the tool's probe. */
+  | 'probe'
+  /** Tell the model that the outcome is unknown. */
+  | 'inform'
+  /** A person must settle it. */
+  | 'attention'
+  /** It surely did not take effect, or does not matter: an error result. */
+  | 'error';
+
+export interface UncertainCall {
+  stored: RecoveryPolicy;
+  /** Null when the tool is no longer registered. */
+  current: RecoveryPolicy | null;
+  cut: OperationCut;
+  /** How often it was begun. */
+  attempts: number;
+}
+
+export function decideRecovery(call: UncertainCall): RecoveryDecision {
+  const policy = stricterPolicy(call.stored, call.current ?? call.stored);
+  const timedOut = call.cut === 'timeout';
+  switch (policy) {
+    case 'transactional':
+    case 'safe':
+      return timedOut ? 'error' : 'repeat';
+    case 'idempotent':
+      // Decision 17: after a timeout once more, then as manual.
+      return timedOut && call.attempts > 1 ? 'attention' : 'repeat';
+    case 'probe':
+      return 'probe';
+    case 'inform':
+      return 'inform';
+    case 'manual':
+      return 'attention';
+  }
+}

@@ -1,0 +1,145 @@
+/**
+ * Prepares and makes a claim: everything that can fail is done before the run's status changes, so that a journal nobody can read or a definition nobody
+ * has costs no attempt (STO-4, JRN-7a). The first step's intents travel with the claim (JRN-3).
+ */
+import type { AgentDefinition } from '../contracts/agent-definition.js';
+import type { Attention } from '../contracts/run-status.js';
+import type { RunRecord } from '../contracts/run.js';
+import { AgentRunsError } from '../errors/agent-runs.error.js';
+import { decideClaim, isClaimable, type ClaimResult } from './claim-run.js';
+import type { EnginePorts } from './engine-ports.js';
+import { actionFacts, IntentWriter } from './execution/intents.js';
+import type { Claimed } from './execution/run-execution.js';
+import type { JournalFold } from './journal/fold-journal.js';
+import { catchUp, readRunState } from './journal/read-whole-journal.js';
+import type { RunState } from './journal/run-state.js';
+import type { LifecyclePublisher } from './lifecycle-publisher.js';
+import { nextAction, type NextAction } from './next-action.js';
+import { readHistory } from './sessions.js';
+
+interface Prepared {
+  agent: AgentDefinition;
+  state: RunState;
+  historyRunId: string | null;
+  begun: NextAction | null;
+  intents: ReturnType<IntentWriter['write']>;
+}
+
+export class RunClaimer {
+  constructor(
+    private readonly ports: EnginePorts,
+    private readonly fold: JournalFold,
+    private readonly publisher: LifecyclePublisher,
+    private readonly workerId: string,
+  ) {}
+
+  /** Null when the run is not ours to execute: lost to another worker, not due, not registered here, or handed to a person. */
+  async claim(runId: string): Promise<Claimed | null> {
+    const loaded = await this.ports.store.load(runId);
+    const agent = loaded && this.definitionFor(loaded.run);
+    if (!loaded || !agent) return null;
+    const prepared = await this.prepare(loaded.run, agent);
+    if (!prepared) return null;
+    const answer = await this.ports.store.transition<ClaimResult>({
+      runId,
+      skipLocked: true,
+      session: loaded.run.sessionId !== null && !loaded.run.historyCaptured,
+      decide: (locked) =>
+        decideClaim(locked, {
+          workerId: this.workerId,
+          maxRecoveries: this.ports.options.maxRecoveries,
+          definitionHash: agent.hash,
+          knownSequence: prepared.state.sequence,
+          intents: prepared.intents,
+          totalsAfterIntents: totalsAfter(prepared),
+        }),
+    });
+    if (answer.outcome !== 'done' || answer.result.outcome === 'lost') return null;
+    const { run, result } = answer;
+    this.publisher.committed(run, run.sequence - result.entries.length + 1, result.entries);
+    if (result.outcome === 'exhausted') {
+      this.ports.log.error('a run lost its owner too often; it needs attention', { runId, recoveries: run.recoveries });
+      return null;
+    }
+    return {
+      run,
+      agent,
+      state: await this.stateAfter(run, result, prepared),
+      begun: result.withIntents ? prepared.begun : null,
+    };
+  }
+
+  private definitionFor(run: RunRecord): AgentDefinition | null {
+    const agent = this.ports.catalog.find(run.agent, run.version);
+    if (!agent || (agent.hash !== run.definitionHash && agent.definitionChange === 'block')) return null;
+    return agent;
+  }
+
+  private async prepare(run: RunRecord, agent: AgentDefinition): Promise<Prepared | null> {
+    try {
+      const history = await readHistory(this.ports.store, this.fold, run.historyRunId);
+      const read = await readRunState(this.ports.store, this.fold, run.id, history);
+      if (!read) return null;
+      const action = nextAction(
+        read.state,
+        actionFacts(agent, run.frozen, this.ports.options.maxOperations, NOTHING_IN_FLIGHT),
+      );
+      const joins = action.do === 'call_model' && run.historyCaptured;
+      return {
+        agent,
+        state: read.state,
+        historyRunId: run.historyRunId,
+        begun: joins ? action : null,
+        intents: joins ? new IntentWriter(this.ports, agent).write(action, read.state) : [],
+      };
+    } catch (error) {
+      if (!AgentRunsError.is(error, 'JOURNAL_CORRUPT')) throw error;
+      await this.blockCorrupt(run.id, error.message);
+      return null;
+    }
+  }
+
+  private async blockCorrupt(runId: string, detail: string): Promise<void> {
+    const attention: Attention = { reason: 'journal_corrupt', detail };
+    const answer = await this.ports.store.transition({
+      runId,
+      decide: (locked) =>
+        isClaimable(locked)
+          ? {
+              result: true,
+              run: {
+                change: { status: 'needs_attention', attention },
+                entries: [{ type: 'run.attention_needed', at: locked.now, attention }],
+              },
+            }
+          : { result: false },
+    });
+    if (answer.outcome === 'done' && answer.result)
+      this.ports.log.error('a run has a journal that cannot be read; it needs attention', { runId });
+  }
+
+  /** The folded state up to the claim: continued, or read anew when the journal or the history moved before the lock. */
+  private async stateAfter(
+    run: RunRecord,
+    result: Extract<ClaimResult, { outcome: 'claimed' }>,
+    prepared: Prepared,
+  ): Promise<RunState> {
+    if (run.historyRunId !== prepared.historyRunId) {
+      const history = await readHistory(this.ports.store, this.fold, run.historyRunId);
+      return ((await readRunState(this.ports.store, this.fold, run.id, history)) ?? prepared).state;
+    }
+    const { state } = prepared;
+    if (run.sequence - result.entries.length === state.sequence)
+      for (const entry of result.entries) this.fold.apply(state, entry);
+    else await catchUp(this.ports.store, this.fold, state);
+    return state;
+  }
+}
+
+const NOTHING_IN_FLIGHT: ReadonlySet<string> = new Set();
+
+/** A request of a new operation counts as a turn; one that is sent again does not. */
+function totalsAfter({ state, begun }: Prepared): RunState['totals'] {
+  const isNew = begun?.do === 'call_model' && state.model?.key !== begun.key;
+  return isNew ? { ...state.totals, turn: state.totals.turn + 1 } : state.totals;
+}

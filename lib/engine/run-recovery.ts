@@ -1,0 +1,139 @@
+/**
+ * The sweeps that free what crashed or was forgotten (OWN-5, JRN-7a, I11). Called by the crons, or by a host with a scheduler of its own. Correct on any
+ * number of processes at once: a sweep only finds; each run is decided again under its own lock. Never throws, never overlaps with itself here.
+ */
+import type { LockedRun, OverdueAnswer, TransitionDecision } from '../contracts/ports/run-store.port.js';
+import { isOffered, offerText, type Offer } from '../contracts/agent-definition.js';
+import type { JournalEntry } from '../contracts/journal-entry.js';
+import { CONTRACT_VERSION } from '../contracts/run.js';
+import { isSettled, type Attention } from '../contracts/run-status.js';
+import { decideExhaustion, isClaimable, isExpired } from './claim-run.js';
+import type { EnginePorts } from './engine-ports.js';
+import type { LifecyclePublisher } from './lifecycle-publisher.js';
+import type { RunWorker } from './run-worker.js';
+import { settlement } from './settle-run.js';
+import { recordedError } from './values/recorded-error.js';
+
+/** Runs of each kind that one sweep looks at; the next sweep goes on. */
+const BATCH = 200;
+
+export class RunRecovery {
+  private readonly running = new Map<string, Promise<void>>();
+
+  constructor(
+    private readonly ports: EnginePorts,
+    private readonly worker: RunWorker,
+    private readonly publisher: LifecyclePublisher,
+  ) {}
+
+  /** Lost leases, exhausted and unoffered runs, passed deadlines. */
+  reconcile(): Promise<void> {
+    return this.once('reconcile', async () => {
+      const liveOffers = await this.liveOffers();
+      const overdue = await this.overdue(liveOffers);
+      await this.each(overdue.pastDeadline, (locked) => decideDeadline(locked), true);
+      await this.each(overdue.unoffered, (locked) => decideUnoffered(locked, liveOffers));
+      await this.each(this.notHeld(overdue.expired), (locked) =>
+        decideExhaustion(locked, this.ports.options.maxRecoveries),
+      );
+      if (overdue.expired.length > 0) this.worker.wakeForTakeover();
+      else this.worker.wake();
+    });
+  }
+
+  /** Due backoffs whose process died: any worker that looks will claim them. */
+  runDueBackoffs(): Promise<void> {
+    return this.once('backoff', async () => {
+      this.worker.wake();
+      await this.worker.tick();
+    });
+  }
+
+  /** Asks nobody answered in time. */
+  expireInteractions(): Promise<void> {
+    return this.once('expire', () => Promise.resolve());
+  }
+
+  private async liveOffers(): Promise<Offer[]> {
+    const workers = await this.ports.store.liveWorkers();
+    const own = this.ports.options.worker ? this.ports.catalog.offers() : [];
+    return [...workers.flatMap(({ offers }) => offers), ...own];
+  }
+
+  private overdue(liveOffers: readonly Offer[]): Promise<OverdueAnswer> {
+    const { unknownVersionAfterMs } = this.ports.options;
+    return this.ports.store.overdue({
+      liveOffers,
+      contractVersion: CONTRACT_VERSION,
+      unofferedAfterMs: unknownVersionAfterMs,
+      limit: BATCH,
+    });
+  }
+
+  /** A run this process still brings a result home for is left alone (decision 6). */
+  private notHeld(runIds: readonly string[]): string[] {
+    return runIds.filter((id) => !this.worker.holds(id));
+  }
+
+  private async each(
+    runIds: readonly string[],
+    decide: (locked: LockedRun) => TransitionDecision<JournalEntry[] | null>,
+    session = false,
+  ): Promise<void> {
+    for (const runId of runIds) {
+      try {
+        const answer = await this.ports.store.transition({ runId, session, skipLocked: true, decide });
+        if (answer.outcome !== 'done' || answer.result === null) continue;
+        this.publisher.committed(answer.run, answer.run.sequence - answer.result.length + 1, answer.result);
+        this.ports.log.warn('a run was moved by a sweep', {
+          runId,
+          status: answer.run.status,
+          reason: answer.run.attention?.reason ?? answer.run.error?.code,
+        });
+      } catch (error) {
+        this.report('reconcile', error, { runId });
+      }
+    }
+  }
+
+  private once(name: string, work: () => Promise<void>): Promise<void> {
+    const running = this.running.get(name);
+    if (running) return running;
+    const started = work()
+      .catch((error: unknown) => this.report(name, error))
+      .finally(() => this.running.delete(name));
+    this.running.set(name, started);
+    return started;
+  }
+
+  private report(sweep: string, error: unknown, fields: Record<string, unknown> = {}): void {
+    const { code, message } = recordedError(error, 'STORE_UNAVAILABLE');
+    this.ports.log.warn('a sweep failed; the next one tries again', { sweep, ...fields, code, message });
+  }
+}
+
+function decideDeadline(locked: LockedRun): TransitionDecision<JournalEntry[] | null> {
+  const { run, now } = locked;
+  if (isSettled(run.status) || run.deadlineAt === null || run.deadlineAt > now) return { result: null };
+  // A live owner settles it itself, and knows what is in flight.
+  if (run.status === 'running' && !isExpired(locked)) return { result: null };
+  const error = { code: 'RUN_TIMED_OUT', message: 'The run passed its deadline.' };
+  const entries: JournalEntry[] = [{ type: 'run.timed_out', at: now, error }];
+  return { result: entries, ...settlement(locked, { status: 'timed_out', error }, entries) };
+}
+
+function decideUnoffered(locked: LockedRun, liveOffers: readonly Offer[]): TransitionDecision<JournalEntry[] | null> {
+  const { run, now } = locked;
+  if (!isClaimable(locked) || (run.contractVersion <= CONTRACT_VERSION && isOffered(run, liveOffers)))
+    return { result: null };
+  const wanted = offerText({ agent: run.agent, version: run.version, hash: run.definitionHash });
+  const offered =
+    [...new Set(liveOffers.filter(({ agent }) => agent === run.agent).map(offerText))].sort().join(', ') ||
+    'nothing of this agent';
+  const attention: Attention = {
+    reason: 'version_mismatch',
+    detail: `No live worker offers ${wanted}; offered: ${offered}. Deploy that version again, then resume or retry the run.`,
+  };
+  const entries: JournalEntry[] = [{ type: 'run.attention_needed', at: now, attention }];
+  return { result: entries, run: { change: { status: 'needs_attention', attention, nextAttemptAt: null }, entries } };
+}

@@ -1,0 +1,120 @@
+/**
+ * What a host injects to work with runs. A facade: each verb lives in verbs/, next to what it decides.
+ * Errors are those of lib/errors/request (the caller's to mend) and StoreUnavailableError (try again); a pause of a run is a value, never an error.
+ */
+import type { Message } from '../contracts/message.js';
+import type {
+  CallerNote,
+  EventOptions,
+  ListOptions,
+  ResumeOptions,
+  StartContext,
+  StartOptions,
+  ToolResolution,
+  WaitOptions,
+} from '../contracts/run-requests.js';
+import type { AgentDescription, EventPage, Run, RunSnapshot, RunSummaryView } from '../contracts/run-view.js';
+import type { EnginePorts } from './engine-ports.js';
+import { presentRun } from './run-presenter.js';
+import type { MoveRuns } from './verbs/move-runs.js';
+import type { ReadRuns } from './verbs/read-runs.js';
+import type { StartRun } from './verbs/start-run.js';
+
+export class RunService {
+  constructor(
+    private readonly ports: EnginePorts,
+    private readonly starting: StartRun,
+    private readonly reading: ReadRuns,
+    private readonly moving: MoveRuns,
+  ) {}
+
+  /**
+   * Commits a run and returns at once (SUB-1). With `transaction` the run joins the host's transaction and exists only if that commits.
+   * The same `requestId` with the same input again returns the first run, marked `deduplicated`.
+   * @throws InvalidRequestError, AgentNotFoundError, SessionBusyError, RequestConflictError, RunExistsError, TooManyPendingError, PayloadTooLargeError
+   */
+  async start(options: StartOptions, context?: StartContext): Promise<Run> {
+    const { run, created } = await this.starting.start(options, context);
+    if (created) return presentRun(run, null, []);
+    if (options.ifExists === 'resume' && options.runId === run.id && run.finishedAt === null)
+      await this.moving.resume(run.id);
+    return { ...(await this.reading.get(run.id)), deduplicated: true };
+  }
+
+  /** `start`, then `result`. Not with a transaction: nothing runs before that commits. */
+  async startAndWait(options: StartOptions, wait?: WaitOptions): Promise<Run> {
+    const started = await this.start(options);
+    return this.reading.result(started.id, wait);
+  }
+
+  /** @throws RunNotFoundError */
+  get(runId: string): Promise<Run> {
+    return this.reading.get(runId);
+  }
+
+  /** Newest first; never prompts or results (STO-8). @throws InvalidCursorError */
+  list(options?: ListOptions): Promise<{ runs: RunSummaryView[]; nextCursor?: string }> {
+    return this.reading.list(options);
+  }
+
+  /** The run and its operations at one moment; `cursor` is where to read events on. */
+  snapshot(runId: string): Promise<RunSnapshot> {
+    return this.reading.snapshot(runId);
+  }
+
+  /** The transcript of this run alone. */
+  messages(runId: string): Promise<Message[]> {
+    return this.reading.messages(runId);
+  }
+
+  /** The history that the next run of a session would see; empty for an unknown session. */
+  sessionMessages(sessionId: string): Promise<Message[]> {
+    return this.reading.sessionMessages(sessionId);
+  }
+
+  /** Resolves when the run is settled or suspended, or the wait ends; then with the state it has. Giving up touches nothing. */
+  result(runId: string, wait?: WaitOptions): Promise<Run> {
+    return this.reading.result(runId, wait);
+  }
+
+  /** A page of the journal after a sequence (EVT-1). @throws InvalidCursorError for a cursor ahead of the run */
+  events(runId: string, options?: EventOptions): Promise<EventPage> {
+    return this.reading.events(runId, options);
+  }
+
+  /** @throws RunLeasedError, OpenInteractionsError, VersionUnavailableError, IllegalTransitionError */
+  async resume(runId: string, options?: ResumeOptions): Promise<Run> {
+    await this.moving.resume(runId, options);
+    return options?.wait === true ? this.reading.result(runId) : this.reading.get(runId);
+  }
+
+  /** @throws IllegalTransitionError, VersionUnavailableError */
+  async retry(runId: string, note?: CallerNote): Promise<Run> {
+    await this.moving.retry(runId, note);
+    return this.reading.get(runId);
+  }
+
+  /** Final at once, wherever the run is being executed (RUN-2). @throws IllegalTransitionError when it is settled otherwise */
+  async cancel(runId: string, note?: CallerNote): Promise<Run> {
+    await this.moving.cancel(runId, note);
+    return this.reading.get(runId);
+  }
+
+  /** @throws OperationConflictError, InvalidAnswerError, IllegalTransitionError */
+  async resolveTool(runId: string, resolution: ToolResolution): Promise<Run> {
+    await this.moving.resolveTool(runId, resolution);
+    return this.reading.get(runId);
+  }
+
+  /** The agents registered in this process, versions in ascending order. */
+  definitions(): AgentDescription[] {
+    const byName = new Map<string, AgentDescription>();
+    for (const agent of this.ports.catalog.all()) {
+      const described = byName.get(agent.name) ?? { name: agent.name, versions: [] };
+      byName.set(agent.name, described);
+      const tools = agent.tools.map(({ name, version, recovery, approval }) => ({ name, version, recovery, approval }));
+      described.versions.push({ version: agent.version, hash: agent.hash, tools });
+    }
+    return [...byName.values()];
+  }
+}

@@ -1,0 +1,372 @@
+/**
+ * Executes runs in this process: polls, claims what fits, keeps the lease, notices what others did to its runs, and lets go in an orderly way.
+ * Never throws from a tick; store trouble makes it wait (I10), a broken promise makes it stop for good (STO-4).
+ */
+import type { HeldRunState } from '../contracts/ports/run-store.port.js';
+import { CONTRACT_VERSION, type RunRecord } from '../contracts/run.js';
+import type { WorkerStatus } from '../contracts/run-view.js';
+import { AgentRunsError } from '../errors/agent-runs.error.js';
+import type { EnginePorts } from './engine-ports.js';
+import { RunExecution, type Claimed, type ExecutionHooks } from './execution/run-execution.js';
+import type { JournalFold } from './journal/fold-journal.js';
+import { WorkerLease } from './lease/worker-lease.js';
+import type { LifecyclePublisher } from './lifecycle-publisher.js';
+import { RunClaimer } from './run-claimer.js';
+import { recordedError } from './values/recorded-error.js';
+
+/** After calls in flight were told to stop, how long a shutdown still waits for them. */
+const ABORT_GRACE_MS = 1_000;
+
+export class RunWorker {
+  readonly workerId: string;
+  private readonly executions = new Map<string, RunExecution>();
+  /** Ids being claimed or started here: not to be claimed twice, and counted as taken slots. */
+  private readonly claiming = new Set<string>();
+  /** Claims whose answer was lost: they may be ours. */
+  private readonly doubtful = new Set<string>();
+  private readonly lease: WorkerLease;
+  private readonly claimer: RunClaimer;
+  private readonly timers = new Set<() => void>();
+  private state: 'off' | 'running' | 'paused' | 'draining' | 'failed' = 'off';
+  private failure: Error | null = null;
+  private trouble: string | null = null;
+  private takeovers = true;
+  private ticking: Promise<void> | null = null;
+  private tickAgain = false;
+  private idleMs: number;
+  private cancelPoll: () => void = () => undefined;
+  private draining: Promise<void> | null = null;
+
+  constructor(
+    private readonly ports: EnginePorts,
+    private readonly fold: JournalFold,
+    private readonly publisher: LifecyclePublisher,
+  ) {
+    this.workerId = `${ports.options.workerName}-${ports.ids.id()}`;
+    this.idleMs = ports.options.pollMs;
+    this.claimer = new RunClaimer(ports, fold, publisher, this.workerId);
+    this.lease = new WorkerLease(ports, this.workerId, () => ports.catalog.offers(), {
+      onLost: () => this.letGo('the lease is running out'),
+      onRegained: () => this.wake(),
+      onBroken: (error) => this.break(error),
+    });
+  }
+
+  /** First heartbeat, then claiming. Called once by the module at bootstrap; with `worker: false` does nothing. */
+  async start(): Promise<void> {
+    if (!this.ports.options.worker || this.state !== 'off') return;
+    this.state = 'running';
+    await this.lease.start();
+    this.wake();
+  }
+
+  /** Stop claiming; runs in progress go on. */
+  pause(): void {
+    if (this.state === 'running') this.state = 'paused';
+  }
+
+  resume(): void {
+    if (this.state !== 'paused') return;
+    this.state = 'running';
+    this.wake();
+  }
+
+  /** Stops claiming, parks runs, waits `shutdownTimeout`, aborts, releases (decision 16). Never rejects; a second call joins the first. */
+  drain(): Promise<void> {
+    return (this.draining ??= this.drainOnce());
+  }
+
+  /** From memory, never from the store (OPS-1). */
+  status(): WorkerStatus {
+    const reason = this.failure?.message ?? this.lease.failure ?? this.trouble;
+    const beat = this.lease.lastBeatAt;
+    return {
+      state: this.state === 'running' ? (reason === null ? 'ready' : 'degraded') : this.state,
+      workerId: this.workerId,
+      activeRuns: this.executions.size,
+      maxConcurrentRuns: this.ports.options.maxConcurrentRuns,
+      ...(beat !== null && { lastHeartbeatAt: new Date(beat) }),
+      ...(reason !== null && { reason }),
+    };
+  }
+
+  /** One turn: look for due runs, claim what fits, look after the runs held here. Calls during a turn lead to one more turn after it. */
+  tick(): Promise<void> {
+    if (this.ticking) this.tickAgain = true;
+    return (this.ticking ??= this.tickUntilQuiet());
+  }
+
+  /** Something may be claimable: look now instead of at the next poll. */
+  wake(): void {
+    if (this.state !== 'running' && this.executions.size === 0) return;
+    this.idleMs = this.ports.options.pollMs;
+    void this.tick();
+  }
+
+  /** Expired runs were found: the next turns look for them too, until none is left. */
+  wakeForTakeover(): void {
+    this.takeovers = true;
+    this.wake();
+  }
+
+  /** The error that stopped this worker for good, if one did. */
+  get brokenBy(): Error | null {
+    return this.failure;
+  }
+
+  holds(runId: string): boolean {
+    return this.executions.has(runId) || this.claiming.has(runId);
+  }
+
+  /** The run is no longer ours by a caller's doing in this process. */
+  drop(runId: string, reason: string): void {
+    this.executions.get(runId)?.lose(reason);
+  }
+
+  /** A slot for a run that is about to be created here; null when there is none. The caller must `adopt` or release it. */
+  reserve(runId: string): (() => void) | null {
+    if (this.state !== 'running' || !this.lease.isHeld() || this.freeSlots() <= 0) return null;
+    this.claiming.add(runId);
+    return () => this.claiming.delete(runId);
+  }
+
+  /** The create's answer was lost: the run may exist, claimed by us. */
+  doubt(runId: string): void {
+    this.doubtful.add(runId);
+  }
+
+  /** Executes a run that was claimed for this worker. */
+  adopt(claimed: Claimed): void {
+    const execution = new RunExecution(this.ports, this.fold, claimed, this.hooks());
+    this.executions.set(execution.id, execution);
+    this.claiming.delete(execution.id);
+    void execution.ended.then(() => {
+      if (this.executions.get(execution.id) === execution) this.executions.delete(execution.id);
+      this.wake();
+    });
+    execution.begin();
+    if (this.state === 'draining' || !this.lease.isHeld()) execution.park();
+  }
+
+  // ---- turns ----
+
+  private async tickUntilQuiet(): Promise<void> {
+    this.cancelPoll();
+    let found = false;
+    try {
+      do {
+        this.tickAgain = false;
+        found = await this.turn();
+      } while (this.tickAgain);
+      this.trouble = null;
+    } catch (error) {
+      this.afterTrouble(error);
+    } finally {
+      this.ticking = null;
+      this.schedulePoll(found);
+    }
+  }
+
+  private async turn(): Promise<boolean> {
+    if (this.state === 'off' || this.state === 'failed') return false;
+    await this.resolveDoubts();
+    const limit = this.state === 'running' && this.lease.isHeld() ? this.freeSlots() : 0;
+    const held = [...this.executions.keys()];
+    if (limit === 0 && held.length === 0) return false;
+    const takeovers = this.takeovers;
+    const answer = await this.ports.store.due({
+      offers: this.ports.catalog.offers(),
+      contractVersion: CONTRACT_VERSION,
+      limit,
+      takeovers,
+      held,
+    });
+    this.lookAfter(held, answer.held);
+    const fresh = answer.claimable.filter(({ id }) => !this.holds(id));
+    // One turn saw everything there is to take over; a full one may not have.
+    if (takeovers && limit > 0 && answer.claimable.length < limit) this.takeovers = false;
+    const claims = await Promise.allSettled(fresh.map(({ id }) => this.claim(id)));
+    const failed = claims.find((claim) => claim.status === 'rejected');
+    if (failed) throw failed.reason;
+    const claimed = claims.filter((claim) => claim.status === 'fulfilled' && claim.value).length;
+    // More may be due than one turn could ask for. A turn that claimed nothing does not repeat itself: the rows are held by somebody.
+    if (claimed > 0 && fresh.length === limit) this.tickAgain = true;
+    return claimed > 0;
+  }
+
+  private async claim(runId: string): Promise<boolean> {
+    this.claiming.add(runId);
+    try {
+      const claimed = await this.claimer.claim(runId);
+      if (claimed) this.adopt(claimed);
+      return claimed !== null;
+    } catch (error) {
+      this.doubt(runId);
+      throw error;
+    } finally {
+      this.claiming.delete(runId);
+    }
+  }
+
+  /** What others did to the runs held here: cancelled, settled, taken over (RUN-2). */
+  private lookAfter(asked: readonly string[], states: readonly HeldRunState[]): void {
+    const byId = new Map(states.map((state) => [state.id, state]));
+    for (const id of asked) {
+      const execution = this.executions.get(id);
+      const stored = byId.get(id);
+      if (!execution || (stored?.status === 'running' && stored.attempt === execution.attempt)) continue;
+      // Its own transition out of `running` may just have been committed; `ended` follows in a moment.
+      if (
+        stored &&
+        stored.attempt === execution.attempt &&
+        stored.status !== 'cancelled' &&
+        stored.status !== 'timed_out'
+      )
+        continue;
+      execution.lose(stored ? `the run is ${stored.status}, attempt ${stored.attempt}` : 'the run no longer exists');
+    }
+  }
+
+  /** A claim or start whose answer was lost may have made us the owner of a run that we do not execute. */
+  private async resolveDoubts(): Promise<void> {
+    for (const runId of this.doubtful) {
+      if (this.holds(runId)) continue;
+      const answer = await this.ports.store.transition({
+        runId,
+        decide: ({ run, now }) =>
+          run.status === 'running' && run.owner === this.workerId
+            ? {
+                result: true,
+                run: {
+                  change: { status: 'pending', wake: { cause: 'handover', previousOwner: this.workerId } },
+                  entries: [{ type: 'run.handed_over', at: now, attempt: run.attempt }],
+                },
+              }
+            : { result: false },
+      });
+      this.doubtful.delete(runId);
+      if (answer.outcome === 'done' && answer.result)
+        this.ports.log.info('a run whose claim was never confirmed was put back', { runId });
+    }
+  }
+
+  private freeSlots(): number {
+    return this.ports.options.maxConcurrentRuns - this.executions.size - this.claiming.size;
+  }
+
+  private schedulePoll(found: boolean): void {
+    if (this.state === 'off' || this.state === 'failed' || (this.state === 'draining' && this.executions.size === 0))
+      return;
+    const { pollMs, pollIdleMs } = this.ports.options;
+    const busy = found || this.executions.size > 0;
+    this.idleMs = busy ? pollMs : Math.min(Math.max(pollMs, pollIdleMs), this.idleMs * 1.5);
+    const jitter = 1 - this.ports.ids.random() * 0.1;
+    this.cancelPoll = this.ports.clock.after(
+      Math.max(1, (busy ? pollMs : this.idleMs) * jitter),
+      () => void this.tick(),
+    );
+  }
+
+  private afterTrouble(error: unknown): void {
+    const { code, message } = recordedError(error, 'STORE_UNAVAILABLE');
+    if (AgentRunsError.is(error) && error.family === 'store' && !error.retryable && code !== 'JOURNAL_CORRUPT')
+      return this.break(error);
+    this.trouble = `${code}: ${message}`;
+    this.ports.log.warn('looking for due runs failed; trying again at the next poll', {
+      workerId: this.workerId,
+      code,
+    });
+  }
+
+  // ---- letting go ----
+
+  private async drainOnce(): Promise<void> {
+    if (this.state === 'off' || this.state === 'failed') return;
+    this.state = 'draining';
+    for (const cancel of this.timers) cancel();
+    this.timers.clear();
+    try {
+      for (const execution of this.executions.values()) execution.park();
+      await this.allEnded(this.ports.options.shutdownTimeoutMs);
+      if (this.executions.size > 0) {
+        for (const execution of this.executions.values()) execution.abortCalls('the process is shutting down');
+        await this.allEnded(ABORT_GRACE_MS);
+      }
+      this.lease.stop();
+      this.cancelPoll();
+      await this.ticking;
+      // A call that is still in flight keeps its lease to expire: nobody may believe it over while it can still act.
+      if (this.executions.size === 0) await this.ports.store.retireWorker(this.workerId);
+      else
+        this.ports.log.warn('shut down with calls in flight; their runs are recovered when the lease expires', {
+          workerId: this.workerId,
+          runs: this.executions.size,
+        });
+    } catch (error) {
+      this.ports.log.warn('the worker could not sign off; its lease will expire', {
+        workerId: this.workerId,
+        code: recordedError(error, 'STORE_UNAVAILABLE').code,
+      });
+    } finally {
+      this.lease.stop();
+      this.cancelPoll();
+    }
+  }
+
+  private async allEnded(ms: number): Promise<void> {
+    let cancel: () => void = () => undefined;
+    const timeout = new Promise<void>((resolve) => (cancel = this.ports.clock.after(ms, resolve)));
+    const ended = (async () => {
+      while (this.executions.size > 0 || this.claiming.size > 0) {
+        await Promise.all([...this.executions.values()].map((execution) => execution.ended));
+        await this.ticking;
+        await Promise.resolve();
+      }
+    })();
+    await Promise.race([ended, timeout]);
+    cancel();
+  }
+
+  private letGo(reason: string): void {
+    for (const execution of this.executions.values()) {
+      execution.park();
+      execution.abortCalls(reason);
+    }
+  }
+
+  private break(error: unknown): void {
+    if (this.failure) return;
+    this.failure = error instanceof Error ? error : new Error(String(error));
+    this.state = 'failed';
+    this.lease.stop();
+    this.cancelPoll();
+    for (const execution of this.executions.values()) execution.lose('the store broke a promise');
+    this.ports.log.error('the store broke a promise; this worker has stopped for good', {
+      workerId: this.workerId,
+      ...recordedError(error, 'STORE_BROKEN'),
+    });
+    try {
+      this.ports.options.onStoreFailure?.(this.failure);
+    } catch (thrown) {
+      this.ports.log.error('onStoreFailure threw', { ...recordedError(thrown, 'INVALID_CONFIGURATION') });
+    }
+  }
+
+  private hooks(): ExecutionHooks {
+    return {
+      onCommitted: (run: RunRecord, first, entries) => this.publisher.committed(run, first, entries),
+      leaseHeld: () => this.lease.isHeld(),
+      onBroken: (error) => this.break(error),
+      onClaimable: (_runId, afterMs) => this.wakeAfter(afterMs),
+    };
+  }
+
+  private wakeAfter(ms: number): void {
+    if (ms <= 0 || this.state === 'draining') return;
+    const cancel = this.ports.clock.after(ms, () => {
+      this.timers.delete(cancel);
+      this.wake();
+    });
+    this.timers.add(cancel);
+  }
+}

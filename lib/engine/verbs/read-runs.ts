@@ -1,0 +1,153 @@
+/** The reading verbs: what a run is, what it said, what happened to it. Each reads one consistent snapshot and writes nothing. */
+import type { Message } from '../../contracts/message.js';
+import type { EventOptions, ListOptions, WaitOptions } from '../../contracts/run-requests.js';
+import { parseDuration } from '../../contracts/duration.js';
+import {
+  phaseOf,
+  RUN_PHASES,
+  RUN_STATUSES,
+  statusesOf,
+  type RunStatus,
+} from '../../contracts/run-status.js';
+import type { EventPage, Run, RunSnapshot, RunSummaryView } from '../../contracts/run-view.js';
+import { InvalidCursorError } from '../../errors/request/invalid-cursor.error.js';
+import { RunNotFoundError } from '../../errors/request/run-not-found.error.js';
+import type { EnginePorts } from '../engine-ports.js';
+import { fullEvent, lifecycleEvent } from '../event-projection.js';
+import type { JournalFold } from '../journal/fold-journal.js';
+import { readRunState } from '../journal/read-whole-journal.js';
+import { presentOperations, presentRun, presentSummary } from '../run-presenter.js';
+import type { RunSignals } from '../run-signals.js';
+import { readHistory } from '../sessions.js';
+import { invalid, requireId, type FieldProblem } from './read-start-options.js';
+
+const MAX_PAGE = 100;
+const DEFAULT_PAGE = 50;
+const MAX_EVENTS = 500;
+/** How often a waiter looks again for what other processes did. */
+const LOOK_AGAIN_MS = 500;
+
+export class ReadRuns {
+  constructor(
+    private readonly ports: EnginePorts,
+    private readonly fold: JournalFold,
+    private readonly signals: RunSignals,
+  ) {}
+
+  async get(runId: string): Promise<Run> {
+    const id = requireId('runId', runId);
+    const loaded = await this.ports.store.load(id);
+    if (!loaded) throw notFound(id);
+    const mayAsk = phaseOf(loaded.run.status) !== 'settled' && loaded.run.totals.results > 0;
+    const open = mayAsk
+      ? (await this.ports.store.interactions({ runId: id, statuses: ['pending'], limit: MAX_PAGE })).items
+      : [];
+    return presentRun(loaded.run, loaded.lease, open);
+  }
+
+  async list(options: ListOptions = {}): Promise<{ runs: RunSummaryView[]; nextCursor?: string }> {
+    const problems: FieldProblem[] = [];
+    const limit = options.limit ?? DEFAULT_PAGE;
+    if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE)
+      problems.push({ field: 'limit', problem: `must be a whole number from 1 to ${MAX_PAGE}` });
+    const statuses = readStatuses(options, problems);
+    for (const field of ['sessionId', 'agent', 'parentRunId', 'after'] as const) {
+      const value: unknown = options[field];
+      if (value !== undefined && (typeof value !== 'string' || value === ''))
+        problems.push({ field, problem: 'must be text' });
+    }
+    if (problems.length > 0) throw invalid(problems);
+    const page = await this.ports.store.list({
+      limit,
+      ...(statuses && { statuses }),
+      ...(options.sessionId !== undefined && { sessionId: options.sessionId }),
+      ...(options.agent !== undefined && { agent: options.agent }),
+      ...(options.parentRunId !== undefined && { parentRunId: options.parentRunId }),
+      ...(options.metadata !== undefined && { metadata: options.metadata }),
+      ...(options.after !== undefined && { cursor: options.after }),
+    });
+    return {
+      runs: page.items.map(presentSummary),
+      ...(page.nextCursor !== undefined && { nextCursor: page.nextCursor }),
+    };
+  }
+
+  async snapshot(runId: string): Promise<RunSnapshot> {
+    const { run, state } = await this.read(runId);
+    const loaded = await this.get(run.id);
+    // The journal was read in one piece; the run is shown as it was then, with the lease and the asks of now.
+    return {
+      run: { ...loaded, ...presentSummary(run), interactions: loaded.interactions },
+      operations: presentOperations(run, state),
+      cursor: run.sequence,
+    };
+  }
+
+  /** This run's own transcript: the prompt, replies, results. */
+  async messages(runId: string): Promise<Message[]> {
+    return (await this.read(runId)).state.messages;
+  }
+
+  /** What the next run of the session would see. */
+  async sessionMessages(sessionId: string): Promise<Message[]> {
+    const session = await this.ports.store.session(requireId('sessionId', sessionId));
+    return readHistory(this.ports.store, this.fold, session?.latestCompletedRunId ?? null);
+  }
+
+  /** Resolves when the run is settled or suspended, or when the wait ends: then with the state it has. */
+  async result(runId: string, { timeout, signal }: WaitOptions = {}): Promise<Run> {
+    const limitMs = timeout === undefined ? Number.POSITIVE_INFINITY : parseDuration(timeout, 'timeout');
+    const until = this.ports.clock.now() + limitMs;
+    for (;;) {
+      const run = await this.get(runId);
+      const leftMs = until - this.ports.clock.now();
+      if (run.phase === 'settled' || run.phase === 'suspended' || leftMs <= 0 || signal?.aborted) return run;
+      await this.signals.next(runId, Math.min(LOOK_AGAIN_MS, leftMs), signal);
+    }
+  }
+
+  async events(
+    runId: string,
+    { after = 0, limit = MAX_EVENTS, projection = 'full' }: EventOptions = {},
+  ): Promise<EventPage> {
+    const id = requireId('runId', runId);
+    const problems: FieldProblem[] = [];
+    if (!Number.isInteger(limit) || limit < 1 || limit > MAX_EVENTS)
+      problems.push({ field: 'limit', problem: `must be a whole number from 1 to ${MAX_EVENTS}` });
+    if (projection !== 'full' && projection !== 'lifecycle')
+      problems.push({ field: 'projection', problem: "must be 'full' or 'lifecycle'" });
+    if (problems.length > 0) throw invalid(problems);
+    if (!Number.isSafeInteger(after) || after < 0)
+      throw new InvalidCursorError(`The cursor must be a whole number from 0; events have sequences 1, 2, 3 …`);
+    const page = await this.ports.store.readJournal(id, after, limit);
+    if (!page) throw notFound(id);
+    if (after > page.run.sequence)
+      throw new InvalidCursorError(
+        `The cursor ${after} lies ahead of run ${id}, whose last event is ${page.run.sequence}.`,
+        { details: { latest: page.run.sequence } },
+      );
+    const show = projection === 'full' ? fullEvent : lifecycleEvent;
+    return { events: page.entries.map(show), nextCursor: page.entries.at(-1)?.sequence ?? after };
+  }
+
+  private async read(runId: string): Promise<NonNullable<Awaited<ReturnType<typeof readRunState>>>> {
+    const read = await readRunState(this.ports.store, this.fold, requireId('runId', runId));
+    if (!read) throw notFound(runId);
+    return read;
+  }
+}
+
+export function notFound(runId: string): RunNotFoundError {
+  return new RunNotFoundError(`There is no run ${runId}.`, { details: { runId } });
+}
+
+function readStatuses({ status, phase }: ListOptions, problems: FieldProblem[]): RunStatus[] | null {
+  if (phase !== undefined && !RUN_PHASES.includes(phase))
+    problems.push({ field: 'phase', problem: `must be one of ${RUN_PHASES.join(', ')}` });
+  const wanted = status === undefined ? null : [status].flat<RunStatus[]>();
+  if (wanted && !wanted.every((one) => RUN_STATUSES.includes(one)))
+    problems.push({ field: 'status', problem: `must be one of ${RUN_STATUSES.join(', ')}` });
+  if (problems.length > 0 || (wanted === null && phase === undefined)) return null;
+  const inPhase = phase === undefined ? RUN_STATUSES : statusesOf(phase);
+  return inPhase.filter((one) => wanted === null || wanted.includes(one));
+}

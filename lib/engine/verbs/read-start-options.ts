@@ -1,0 +1,171 @@
+/** Reads what `start` was given, field by field, and says everything that is wrong with it at once (SUB-3). Nothing here trusts a type. */
+import { parseDuration } from '../../contracts/duration.js';
+import { isIdentifier } from '../../contracts/identifier.js';
+import type { JsonValue } from '../../contracts/json.js';
+import type { Actor } from '../../contracts/actor.js';
+import type { Message } from '../../contracts/message.js';
+import type { RunMetadata } from '../../contracts/run.js';
+import type { StartOptions } from '../../contracts/run-requests.js';
+import { AgentRunsError } from '../../errors/agent-runs.error.js';
+import { InvalidRequestError } from '../../errors/request/invalid-request.error.js';
+import { PayloadTooLargeError } from '../../errors/request/payload-too-large.error.js';
+import { readMessages } from './read-messages.js';
+
+export interface FieldProblem {
+  field: string;
+  problem: string;
+}
+
+export interface StartInput {
+  messages: Message[];
+  sessionId: string | null;
+  requestId: string | null;
+  runId: string | null;
+  ifExists: 'reject' | 'resume';
+  enqueue: boolean;
+  maxTotalTokens: number | null;
+  metadata: RunMetadata;
+  actor: Actor | null;
+  deadlineAt: number | null;
+  maxDurationMs: number | null;
+}
+
+const KNOWN: ReadonlySet<string> = new Set<keyof StartOptions>([
+  'agent',
+  'version',
+  'prompt',
+  'messages',
+  'sessionId',
+  'requestId',
+  'runId',
+  'ifExists',
+  'enqueue',
+  'budget',
+  'metadata',
+  'actor',
+  'deadline',
+  'maxDuration',
+]);
+const ID_RULE = 'must be 1-128 characters of A-Z a-z 0-9 . _ : -';
+const MAX_METADATA_KEYS = 64;
+const MAX_METADATA_TEXT = 191;
+
+/** @throws InvalidRequestError, PayloadTooLargeError */
+export function readStartOptions(options: StartOptions, maxPayloadBytes: number): StartInput {
+  if (typeof options !== 'object' || options === null || Array.isArray(options))
+    throw invalid([{ field: '', problem: 'start takes an object' }]);
+  const problems: FieldProblem[] = [];
+  for (const field of Object.keys(options)) if (!KNOWN.has(field)) problems.push({ field, problem: 'is not known' });
+  const given = options as { [Field in keyof StartOptions]?: unknown };
+  const messages = readMessages(given.prompt, given.messages, problems);
+  const input: StartInput = {
+    messages,
+    sessionId: readId('sessionId', given.sessionId, problems),
+    requestId: readId('requestId', given.requestId, problems),
+    runId: readId('runId', given.runId, problems),
+    ifExists: given.ifExists === 'resume' ? 'resume' : 'reject',
+    enqueue: given.enqueue === true,
+    maxTotalTokens: readBudget(given.budget, problems),
+    metadata: readMetadata(given.metadata, problems),
+    actor: readActor(given.actor, problems),
+    deadlineAt: readDeadline(given.deadline, problems),
+    maxDurationMs: readDuration(given.maxDuration, problems),
+  };
+  if (given.version !== undefined && typeof given.version !== 'string')
+    problems.push({ field: 'version', problem: 'must be text' });
+  if (given.ifExists !== undefined && given.ifExists !== 'reject' && given.ifExists !== 'resume')
+    problems.push({ field: 'ifExists', problem: "must be 'reject' or 'resume'" });
+  if (given.enqueue !== undefined && typeof given.enqueue !== 'boolean')
+    problems.push({ field: 'enqueue', problem: 'must be true or false' });
+  if (problems.length > 0) throw invalid(problems);
+  const size = JSON.stringify(input.messages).length;
+  if (size > maxPayloadBytes)
+    throw new PayloadTooLargeError(
+      `The prompt has ${size} characters of JSON; maxPayloadBytes allows ${maxPayloadBytes}.`,
+      { details: { field: given.prompt === undefined ? 'messages' : 'prompt' } },
+    );
+  return input;
+}
+
+export function invalid(fields: FieldProblem[]): InvalidRequestError {
+  const words = fields.map(({ field, problem }) => `${field === '' ? 'the request' : field} ${problem}`).join('; ');
+  return new InvalidRequestError(`The request is not valid: ${words}.`, { details: { fields } });
+}
+
+function readId(field: string, value: unknown, problems: FieldProblem[]): string | null {
+  if (value === undefined) return null;
+  if (isIdentifier(value)) return value;
+  problems.push({ field, problem: ID_RULE });
+  return null;
+}
+
+/** @throws InvalidRequestError for anything that is no id */
+export function requireId(field: string, value: unknown): string {
+  if (!isIdentifier(value)) throw invalid([{ field, problem: ID_RULE }]);
+  return value;
+}
+
+export function readBudget(value: unknown, problems: FieldProblem[]): number | null {
+  if (value === undefined) return null;
+  const limit = isRecord(value) && Object.keys(value).length === 1 ? value.maxTotalTokens : undefined;
+  if (typeof limit === 'number' && Number.isSafeInteger(limit) && limit > 0) return limit;
+  problems.push({ field: 'budget', problem: 'must be { maxTotalTokens: a whole number above 0 }' });
+  return null;
+}
+
+function readMetadata(value: unknown, problems: FieldProblem[]): RunMetadata {
+  if (value === undefined) return {};
+  if (!isRecord(value)) {
+    problems.push({ field: 'metadata', problem: 'must be a flat object' });
+    return {};
+  }
+  const entries = Object.entries(value);
+  if (entries.length > MAX_METADATA_KEYS)
+    problems.push({ field: 'metadata', problem: `must have at most ${MAX_METADATA_KEYS} keys` });
+  for (const [key, item] of entries) {
+    const field = `metadata.${key.slice(0, 40)}`;
+    if (!isIdentifier(key)) problems.push({ field, problem: `key ${ID_RULE}` });
+    else if (
+      typeof item === 'string'
+        ? [...item].length > MAX_METADATA_TEXT
+        : !(typeof item === 'boolean' || (typeof item === 'number' && Number.isFinite(item)))
+    ) {
+      problems.push({
+        field,
+        problem: `must be a number, true, false, or text of at most ${MAX_METADATA_TEXT} characters`,
+      });
+    }
+  }
+  return Object.fromEntries(entries) as RunMetadata;
+}
+
+function readActor(value: unknown, problems: FieldProblem[]): Actor | null {
+  if (value === undefined || value === null) return null;
+  const { id, roles } = isRecord(value) ? value : {};
+  const rolesFit = roles === undefined || (Array.isArray(roles) && roles.every((role) => typeof role === 'string'));
+  if (typeof id === 'string' && id !== '' && rolesFit) return { id, ...(roles !== undefined && { roles: [...roles] }) };
+  problems.push({ field: 'actor', problem: 'must be { id: text, roles?: list of text }' });
+  return null;
+}
+
+function readDeadline(value: unknown, problems: FieldProblem[]): number | null {
+  if (value === undefined || value === null) return null;
+  const at = value instanceof Date ? value.getTime() : Number.NaN;
+  if (Number.isSafeInteger(at) && at > 0) return at;
+  problems.push({ field: 'deadline', problem: 'must be a valid Date' });
+  return null;
+}
+
+function readDuration(value: unknown, problems: FieldProblem[]): number | null {
+  if (value === undefined || value === null) return null;
+  try {
+    return parseDuration(value as string, 'maxDuration');
+  } catch (error) {
+    problems.push({ field: 'maxDuration', problem: AgentRunsError.is(error) ? error.message : 'is no duration' });
+    return null;
+  }
+}
+
+export function isRecord(value: unknown): value is Record<string, JsonValue | undefined> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,343 @@
+/**
+ * `start`: the run and its first entry are committed before any work (SUB-1). In a process with a free slot the run is born claimed: submission, claim
+ * and the first model intent are one commit (decision 5), and the model is called right after it.
+ */
+import type { AgentDefinition } from '../../contracts/agent-definition.js';
+import type { JournalEntry } from '../../contracts/journal-entry.js';
+import type { JsonValue } from '../../contracts/json.js';
+import type { Message } from '../../contracts/message.js';
+import type { CreateDecision, CreateSituation } from '../../contracts/ports/run-store.port.js';
+import { CONTRACT_VERSION, type FrozenOptions, type RunRecord, type SessionRecord } from '../../contracts/run.js';
+import type { StartContext, StartOptions } from '../../contracts/run-requests.js';
+import { AgentRunsError } from '../../errors/agent-runs.error.js';
+import { AgentNotFoundError } from '../../errors/request/agent-not-found.error.js';
+import { InvalidRequestError } from '../../errors/request/invalid-request.error.js';
+import { RequestConflictError } from '../../errors/request/request-conflict.error.js';
+import { RunExistsError } from '../../errors/request/run-exists.error.js';
+import { SessionBusyError } from '../../errors/request/session-busy.error.js';
+import type { EnginePorts } from '../engine-ports.js';
+import { actionFacts, IntentWriter } from '../execution/intents.js';
+import type { JournalFold } from '../journal/fold-journal.js';
+import { emptyState, type RunState } from '../journal/run-state.js';
+import type { LifecyclePublisher } from '../lifecycle-publisher.js';
+import { nextAction } from '../next-action.js';
+import type { PendingLimit } from '../pending-limit.js';
+import type { RunWorker } from '../run-worker.js';
+import { readHistory } from '../sessions.js';
+import { readStartOptions, type StartInput } from './read-start-options.js';
+
+/** A run that is to be created, and everything decided about it before the store is asked. */
+interface Draft {
+  id: string;
+  agent: AgentDefinition;
+  input: StartInput;
+  requestScope: string;
+  requestId: string;
+  requestDigest: string;
+  /** What the run would see, if the session has not moved when its row is locked. */
+  history: { runId: string | null; messages: Message[] };
+}
+
+export interface Started {
+  run: RunRecord;
+  created: boolean;
+}
+
+export class StartRun {
+  constructor(
+    private readonly ports: EnginePorts,
+    private readonly fold: JournalFold,
+    private readonly worker: RunWorker,
+    private readonly publisher: LifecyclePublisher,
+    private readonly pending: PendingLimit,
+  ) {}
+
+  /** @throws InvalidRequestError, AgentNotFoundError, SessionBusyError, RequestConflictError, RunExistsError, TooManyPendingError, PayloadTooLargeError, StoreUnavailableError */
+  async start(options: StartOptions, context: StartContext = {}): Promise<Started> {
+    if (this.worker.brokenBy) throw this.worker.brokenBy;
+    const draft = await this.draft(options);
+    const release = context.transaction === undefined ? this.worker.reserve(draft.id) : null;
+    try {
+      return await this.create(draft, context, release !== null);
+    } catch (error) {
+      if (release && AgentRunsError.is(error) && error.family === 'store') this.worker.doubt(draft.id);
+      throw error;
+    } finally {
+      release?.();
+    }
+  }
+
+  private async create(draft: Draft, context: StartContext, mayClaim: boolean): Promise<Started> {
+    const admission = await this.pending.look();
+    let born: { state: RunState; entries: JournalEntry[] } | null = null;
+    let inserted: { run: RunRecord; entries: JournalEntry[] } | null = null;
+    const result = await this.ports.store.create({
+      runId: draft.id,
+      sessionId: draft.input.sessionId,
+      requestScope: draft.requestScope,
+      requestId: draft.requestId,
+      ...(context.transaction !== undefined && {
+        transaction: context.transaction,
+        onVisible: () => {
+          if (inserted) this.publisher.committed(inserted.run, 1, inserted.entries);
+          this.worker.wake();
+        },
+      }),
+      decide: (situation) => {
+        born = inserted = null;
+        const existing = this.existing(draft, situation);
+        if (existing) return existing;
+        const free =
+          situation.session === null || situation.session.headRunId === null || draft.agent.sessionMode === 'parallel';
+        const refusal = this.refusal(draft, situation, free) ?? (mayClaim && free ? null : admission());
+        if (refusal) return { do: 'refuse', error: refusal };
+        born = mayClaim && free ? this.bornClaimed(draft, situation) : null;
+        const decision = this.insert(draft, situation, free, born);
+        inserted = decision;
+        return decision;
+      },
+    });
+    if (!result.created) return result;
+    if (context.transaction === undefined) this.afterCreate(draft, result.run, inserted, born);
+    return result;
+  }
+
+  private afterCreate(
+    draft: Draft,
+    run: RunRecord,
+    inserted: { entries: JournalEntry[] } | null,
+    born: { state: RunState } | null,
+  ): void {
+    if (inserted) this.publisher.committed(run, 1, inserted.entries);
+    if (!born) {
+      this.pending.added();
+      return this.worker.wake();
+    }
+    const key = born.state.model?.key as string;
+    this.worker.adopt({ run, agent: draft.agent, state: born.state, begun: { do: 'call_model', key, attempt: 1 } });
+  }
+
+  // ---- before the store ----
+
+  private async draft(options: StartOptions): Promise<Draft> {
+    const input = readStartOptions(options, this.ports.options.maxPayloadBytes);
+    const agent = this.findAgent(options);
+    const id = input.runId ?? this.ports.ids.id();
+    const scope =
+      input.requestId === null
+        ? `run:${id}`
+        : input.sessionId === null
+          ? `agent:${agent.name}`
+          : `session:${input.sessionId}`;
+    const { canonical, digest } = this.ports.digester;
+    return {
+      id,
+      agent,
+      input,
+      requestScope: scope,
+      requestId: input.requestId ?? id,
+      requestDigest: digest.call(
+        this.ports.digester,
+        canonical.call(this.ports.digester, { agent: agent.name, messages: input.messages } as unknown as JsonValue),
+      ),
+      history: await this.expectedHistory(input.sessionId),
+    };
+  }
+
+  private findAgent({ agent, version }: StartOptions): AgentDefinition {
+    const found =
+      typeof agent === 'string' || typeof agent === 'function' ? this.ports.catalog.find(agent, version) : undefined;
+    if (found) return found;
+    const wanted = typeof agent === 'function' ? agent.name : JSON.stringify(agent);
+    const known = this.ports.catalog
+      .all()
+      .map(({ name, version: offered }) => `${name}@${offered}`)
+      .join(', ');
+    throw new AgentNotFoundError(
+      `No agent ${wanted}${version === undefined ? '' : `, version ${JSON.stringify(version)},`} is registered here. Registered: ${known || 'none'}.`,
+    );
+  }
+
+  private async expectedHistory(sessionId: string | null): Promise<Draft['history']> {
+    const session = sessionId === null ? null : await this.ports.store.session(sessionId);
+    const runId = session?.latestCompletedRunId ?? null;
+    return { runId, messages: await readHistory(this.ports.store, this.fold, runId) };
+  }
+
+  // ---- inside the store's transaction: synchronous, pure ----
+
+  private existing(draft: Draft, { sameRequest, sameId }: CreateSituation): CreateDecision | null {
+    if (sameRequest) {
+      if (sameRequest.requestDigest === draft.requestDigest) return { do: 'return', run: sameRequest };
+      const message = `Request id ${draft.requestId} was used for run ${sameRequest.id} with other input. Use a new request id, or send the same input.`;
+      return { do: 'refuse', error: new RequestConflictError(message, { details: { runId: sameRequest.id } }) };
+    }
+    if (!sameId) return null;
+    if (draft.input.ifExists === 'resume') return { do: 'return', run: sameId };
+    return {
+      do: 'refuse',
+      error: new RunExistsError(
+        `Run ${draft.id} exists (${sameId.status}). Leave runId out, or give ifExists: 'resume'.`,
+        { details: { runId: draft.id, status: sameId.status } },
+      ),
+    };
+  }
+
+  private refusal(draft: Draft, { session, now }: CreateSituation, free: boolean): Error | null {
+    if (session && session.mode !== draft.agent.sessionMode) {
+      return new InvalidRequestError(
+        `Session ${session.id} is ${session.mode}, but agent ${draft.agent.name} runs its sessions ${draft.agent.sessionMode}. Use another session id.`,
+        { details: { fields: [{ field: 'sessionId', problem: 'is of the other mode' }] } },
+      );
+    }
+    if (draft.input.deadlineAt !== null && draft.input.deadlineAt <= now) {
+      return new InvalidRequestError('The deadline has passed already.', {
+        details: { fields: [{ field: 'deadline', problem: 'has passed already' }] },
+      });
+    }
+    if (free || draft.input.enqueue) return null;
+    return new SessionBusyError(
+      `Session ${session?.id} has an unfinished run (${session?.headRunId}). Wait for it, or start with enqueue: true.`,
+      { details: { sessionId: session?.id, runId: session?.headRunId } },
+    );
+  }
+
+  /** The whole first step as entries; null when the session's history is not the expected one, so that it has to be read first. */
+  private bornClaimed(
+    draft: Draft,
+    { session, now }: CreateSituation,
+  ): { state: RunState; entries: JournalEntry[] } | null {
+    if ((session?.latestCompletedRunId ?? null) !== draft.history.runId) return null;
+    const state = emptyState(draft.id);
+    this.fold.begin(state, draft.history.messages);
+    const entries: JournalEntry[] = [
+      submitted(draft, now),
+      { type: 'run.started', at: now, attempt: 1, cause: 'submitted', owner: this.worker.workerId, ownerlessMs: 0 },
+    ];
+    for (const entry of entries) this.fold.apply(state, entry);
+    const action = nextAction(
+      state,
+      actionFacts(draft.agent, frozen(draft), this.ports.options.maxOperations, new Set()),
+    );
+    if (action.do !== 'call_model') return null;
+    const intents = new IntentWriter(this.ports, draft.agent).write(action, state);
+    for (const entry of intents) this.fold.apply(state, entry);
+    return { state, entries: [...entries, ...intents] };
+  }
+
+  private insert(
+    draft: Draft,
+    { session, now }: CreateSituation,
+    free: boolean,
+    born: { state: RunState; entries: JournalEntry[] } | null,
+  ): Extract<CreateDecision, { do: 'insert' }> {
+    const order = session ? session.lastOrder + 1 : draft.input.sessionId === null ? null : 1;
+    const run = newRun(draft, now);
+    const parallel = draft.agent.sessionMode === 'parallel';
+    Object.assign(run, {
+      sessionOrder: order,
+      status: born ? 'running' : free ? 'pending' : 'queued',
+      historyCaptured: born !== null || (free && !parallel),
+      historyRunId: born || (free && !parallel) ? (session?.latestCompletedRunId ?? null) : null,
+      ...(born
+        ? { attempt: 1, owner: this.worker.workerId, claimedAt: now, startedAt: now }
+        : { wake: { cause: 'submitted' } }),
+    } satisfies Partial<RunRecord>);
+    const entries = born?.entries ?? [
+      submitted(draft, now),
+      ...(free ? [] : [{ type: 'run.queued', at: now, behind: session?.headRunId ?? '' } as const]),
+    ];
+    return {
+      do: 'insert',
+      run,
+      entries,
+      totals: born?.state.totals ?? run.totals,
+      session: nextSession(draft, session, run, free),
+    };
+  }
+}
+
+function submitted({ input }: Draft, at: number): JournalEntry {
+  return { type: 'run.submitted', at, messages: input.messages, ...(input.actor && { actor: input.actor }) };
+}
+
+function frozen({ agent, input }: Draft): FrozenOptions {
+  return {
+    maxTurns: agent.maxTurns,
+    modelRetry: agent.modelRetry,
+    toolConcurrency: agent.toolConcurrency,
+    maxDurationMs: input.maxDurationMs ?? agent.maxDurationMs,
+    recovery: Object.fromEntries(agent.tools.map((tool) => [`${tool.name}@${tool.version}`, tool.recovery])),
+  };
+}
+
+function nextSession(
+  { agent, input }: Draft,
+  session: SessionRecord | null,
+  run: RunRecord,
+  free: boolean,
+): SessionRecord | null {
+  if (input.sessionId === null || run.sessionOrder === null) return null;
+  const before: SessionRecord = session ?? {
+    id: input.sessionId,
+    mode: agent.sessionMode,
+    headRunId: null,
+    latestCompletedRunId: null,
+    lastOrder: 0,
+    startedOrder: 0,
+  };
+  return {
+    ...before,
+    lastOrder: run.sessionOrder,
+    ...(free && { startedOrder: run.sessionOrder, headRunId: agent.sessionMode === 'serial' ? run.id : null }),
+  };
+}
+
+function newRun(draft: Draft, now: number): RunRecord {
+  const { agent, input } = draft;
+  return {
+    id: draft.id,
+    kind: 'agent',
+    agent: agent.name,
+    version: agent.version,
+    definitionHash: agent.hash,
+    contractVersion: CONTRACT_VERSION,
+    parentRunId: null,
+    sessionId: input.sessionId,
+    sessionMode: input.sessionId === null ? null : agent.sessionMode,
+    sessionOrder: null,
+    historyRunId: null,
+    historyCaptured: false,
+    precedingRunId: null,
+    requestScope: draft.requestScope,
+    requestId: draft.requestId,
+    requestDigest: draft.requestDigest,
+    status: 'pending',
+    revision: 1,
+    waitingFor: [],
+    attention: null,
+    attempt: 0,
+    owner: null,
+    wake: null,
+    nextAttemptAt: null,
+    deadlineAt: input.deadlineAt,
+    interruptRequestedAt: null,
+    recoveries: 0,
+    resultsAtClaim: 0,
+    restarts: 0,
+    budgetMaxTotalTokens: input.maxTotalTokens,
+    actor: input.actor,
+    frozen: frozen(draft),
+    output: null,
+    error: null,
+    metadata: input.metadata,
+    activeMs: 0,
+    claimedAt: null,
+    createdAt: now,
+    updatedAt: now,
+    startedAt: null,
+    finishedAt: null,
+    sequence: 0,
+    totals: emptyState(draft.id).totals,
+  };
+}
