@@ -2,13 +2,7 @@
 import type { Message } from '../../contracts/message.js';
 import type { EventOptions, ListOptions, WaitOptions } from '../../contracts/run-requests.js';
 import { parseDuration } from '../../contracts/duration.js';
-import {
-  phaseOf,
-  RUN_PHASES,
-  RUN_STATUSES,
-  statusesOf,
-  type RunStatus,
-} from '../../contracts/run-status.js';
+import { phaseOf, RUN_PHASES, RUN_STATUSES, statusesOf, type RunStatus } from '../../contracts/run-status.js';
 import type { EventPage, Run, RunSnapshot, RunSummaryView } from '../../contracts/run-view.js';
 import { InvalidCursorError } from '../../errors/request/invalid-cursor.error.js';
 import { RunNotFoundError } from '../../errors/request/run-not-found.error.js';
@@ -144,7 +138,8 @@ export function notFound(runId: string): RunNotFoundError {
 function readStatuses({ status, phase }: ListOptions, problems: FieldProblem[]): RunStatus[] | null {
   if (phase !== undefined && !RUN_PHASES.includes(phase))
     problems.push({ field: 'phase', problem: `must be one of ${RUN_PHASES.join(', ')}` });
-  const wanted = status === undefined ? null : [status].flat<RunStatus[]>();
+  const wanted: RunStatus[] | null =
+    status === undefined ? null : Array.isArray(status) ? [...status] : [status as RunStatus];
   if (wanted && !wanted.every((one) => RUN_STATUSES.includes(one)))
     problems.push({ field: 'status', problem: `must be one of ${RUN_STATUSES.join(', ')}` });
   if (problems.length > 0 || (wanted === null && phase === undefined)) return null;
