@@ -2,8 +2,39 @@
 import type { JsonObject, JsonValue } from './json.js';
 
 export type InteractionKind = 'approval' | 'question';
-export type InteractionStatus =
-  'pending' | 'approved' | 'denied' | 'answered' | 'declined' | 'expired' | 'used' | 'cancelled';
+/** `used`: an approval that its run has taken up; `cancelled`: withdrawn with its run. */
+export const INTERACTION_STATUSES = [
+  'pending',
+  'approved',
+  'denied',
+  'answered',
+  'declined',
+  'expired',
+  'used',
+  'cancelled',
+] as const;
+
+export type InteractionStatus = (typeof INTERACTION_STATUSES)[number];
+
+/** One question of an ask (PPL-8). */
+export interface Question {
+  /** 1-128 characters of `[A-Za-z0-9._:-]`, unique within the ask. */
+  id: string;
+  text: string;
+  /** Answers to choose from; absent = free text, or what `schema` says. */
+  choices?: string[];
+  /** With `choices`: whether another text is accepted. Default false. */
+  allowCustom?: boolean;
+  /** JSON Schema of the answer. */
+  schema?: JsonObject;
+}
+
+/** How an ask was decided (the words of MCP's elicitation for questions). */
+export type InteractionDecision =
+  | { decision: 'approve'; by: string; note?: string; /** Full replacement, validated. */ arguments?: JsonObject }
+  | { decision: 'deny'; by: string; note?: string }
+  | { action: 'accept'; by: string; answers: JsonObject }
+  | { action: 'decline' | 'cancel'; by: string; note?: string };
 
 export interface Interaction {
   /** Derived from run and operation key. */
@@ -24,10 +55,10 @@ export interface Interaction {
   reason: string | null;
   risk: string | null;
   approverRole: string | null;
-  /** The questions, for kind `question`. */
-  questions: JsonValue | null;
-  /** The decision as it was given: who, note, edited arguments or answers. */
-  decision: JsonObject | null;
+  /** For kind `question`; null for an approval. */
+  questions: Question[] | null;
+  /** Null while pending. */
+  decision: InteractionDecision | null;
   /** Epoch ms. */
   createdAt: number;
   /** Epoch ms; null = never. */

@@ -3,12 +3,13 @@
  * transcript: each message is stored once, in the entry that brought it. Readers ignore types they do not know.
  */
 import type { Actor } from './actor.js';
+import type { InteractionDecision, InteractionKind, Question } from './interaction.js';
 import type { JsonObject, JsonValue } from './json.js';
 import type { AssistantMessage, Message, ToolOutcome } from './message.js';
 import type { OperationCut } from './operation.js';
 import type { RecoveryPolicy } from './recovery-policy.js';
 import type { ClaimCause, RunError } from './run.js';
-import type { Attention, WaitReason } from './run-status.js';
+import type { Attention, AttentionReason, WaitReason } from './run-status.js';
 import type { Usage } from './usage.js';
 
 /** An error as it may be stored and shown: chosen fields only, never a serialised exception. */
@@ -42,8 +43,10 @@ export interface CallVerdict {
   recovery: RecoveryPolicy | null;
   /** The validated arguments, where defaults or coercion made them differ from the model's. */
   input?: JsonObject;
-  /** Present when a person must decide. */
+  /** Present when a person must decide before the call is begun. */
   approval?: ApprovalVerdict;
+  /** Present when the call is itself a question to a person (the built-in `ask_user`): the answers are its result. */
+  questions?: Question[];
 }
 
 export type FinishReason =
@@ -181,10 +184,25 @@ export interface ToolReleased extends At {
   type: 'tool.released';
   key: string;
 }
+/** The method asked somebody in the middle of its work and left (PPL-8a). */
 export interface ToolWaiting extends At {
   type: 'tool.waiting';
   key: string;
   interactionId: string;
+  /** 0 for the method's first ask. */
+  ordinal: number;
+  /** Over what was asked: another ask under the same ordinal is drift. */
+  digest: string;
+}
+/** Work inside a tool call that is not repeated when the method is entered again (`context.step`). */
+export interface ToolStepEntry extends At {
+  type: 'tool.step_started' | 'tool.step_completed';
+  key: string;
+  step: string;
+  /** For `started`: what to do when it was cut. */
+  recovery?: RecoveryPolicy;
+  output?: JsonValue;
+  error?: RecordedError;
 }
 export interface ToolCompleted extends At {
   type: 'tool.completed';
@@ -210,8 +228,10 @@ export interface ToolUncertain extends At {
   key: string;
   /** Null when nothing cut it: its result could not be recorded. */
   cut: OperationCut | null;
-  /** Why a result could not be recorded (JRN-9). */
+  /** What else is wrong: a result without a JSON form (JRN-9), another ask than before (PPL-8a). */
   problem?: string;
+  /** Of the attention this leads to; default `uncertain_outcome`. */
+  reason?: Extract<AttentionReason, 'unserialisable_result' | 'input_drift'>;
   /** True: the model is told that the outcome is unknown (policy `inform`); false: a person must settle it. */
   told: boolean;
 }
@@ -238,16 +258,28 @@ export interface OperationLateResult extends At {
   output?: JsonValue;
   error?: RecordedError;
 }
-export interface InteractionEntry extends At {
-  type: 'interaction.requested' | 'interaction.answered' | 'interaction.expired';
+export interface InteractionRequested extends At {
+  type: 'interaction.requested';
   interactionId: string;
   key: string;
-  detail?: JsonObject;
+  kind: InteractionKind;
+  digest: string;
+  /** Epoch ms; null = never. */
+  expiresAt: number | null;
+}
+/** What was decided, whole: the fold needs nothing else. Expiry is a refusal by `system`. */
+export interface InteractionDecided extends At {
+  type: 'interaction.answered' | 'interaction.expired';
+  interactionId: string;
+  key: string;
+  decision: InteractionDecision;
 }
 export interface BudgetEntry extends At {
   type: 'budget.exhausted' | 'budget.granted' | 'budget.denied' | 'budget.limit_replaced';
   maxTotalTokens: number | null;
   consumed: number;
+  /** Tokens added, for `granted`. */
+  amount?: number;
   by?: string;
   note?: string;
 }
@@ -275,6 +307,7 @@ export type JournalEntry =
   | ToolStarted
   | ToolReleased
   | ToolWaiting
+  | ToolStepEntry
   | ToolCompleted
   | ToolFailed
   | ToolDenied
@@ -282,7 +315,8 @@ export type JournalEntry =
   | ToolResolved
   | ToolProbed
   | OperationLateResult
-  | InteractionEntry
+  | InteractionRequested
+  | InteractionDecided
   | BudgetEntry;
 
 export type JournalEntryType = JournalEntry['type'];

@@ -1,7 +1,8 @@
 /** What callers of `RunService` give. Every field is checked at run time: bodies reach these types unverified (decision 32). */
 import type { Actor } from './actor.js';
 import type { Duration } from './duration.js';
-import type { JsonValue } from './json.js';
+import type { InteractionStatus } from './interaction.js';
+import type { JsonObject, JsonValue } from './json.js';
 import type { Message } from './message.js';
 import type { AgentReference } from './ports/agent-catalog.port.js';
 import type { RunMetadata } from './run.js';
@@ -32,7 +33,7 @@ export interface StartOptions {
   requestId?: string;
   runId?: string;
   /** What to do when `runId` exists. Default `reject`. */
-  ifExists?: 'reject' | 'resume';
+  ifExists?: 'reject' | 'resume' | 'restart';
   /** Wait in line when the session is busy instead of being refused. Default false. */
   enqueue?: boolean;
   budget?: { maxTotalTokens: number };
@@ -80,6 +81,51 @@ export type ToolResolution = ({ output: JsonValue } | { error: { message: string
   by: string;
   note?: string;
 };
+
+/** Decides an ask (PPL-3, PPL-8). Nothing but these literal words is a decision. */
+export type InteractionResponse =
+  | {
+      decision: 'approve';
+      approver: string;
+      note?: string;
+      /** Full replacement; validated, and judged by the approval rule again. */ arguments?: JsonObject;
+    }
+  | { decision: 'deny'; approver: string; note?: string }
+  | { action: 'accept'; by: string; /** One per question id. */ answers: JsonObject }
+  | { action: 'decline' | 'cancel'; by: string; note?: string };
+
+export interface PendingInteractionsOptions {
+  runId?: string;
+  sessionId?: string;
+  agent?: string;
+  approverRole?: string;
+  /** Default `pending`. */
+  status?: InteractionStatus;
+  after?: string;
+  /** 1-100, default 50. */
+  limit?: number;
+}
+
+export interface SteerOptions {
+  /** Idempotency key within the run. Default: a new one. */
+  requestId?: string;
+  sender: string;
+}
+
+export interface SteerReceipt {
+  messageId: string;
+  status: 'queued';
+}
+
+export interface BudgetDecision {
+  by: string;
+  note?: string;
+}
+
+export interface RestartOptions extends CallerNote {
+  /** Default: what the part before was given. */
+  prompt?: string;
+}
 
 export interface ListOptions {
   sessionId?: string;

@@ -104,6 +104,15 @@ export interface RunEvent {
   data: Record<string, JsonValue>;
 }
 
+export interface BudgetStatus {
+  /** Absent without a limit. */
+  maxTotalTokens?: number;
+  consumed: number;
+  /** Absent without a limit; 0 when overshot. */
+  remaining?: number;
+  grants: { amount: number; by: string; note?: string; at: Date }[];
+}
+
 export interface EventPage {
   events: RunEvent[];
   /** Sequence to ask after next. */

@@ -30,6 +30,21 @@ export const NO_USAGE: Readonly<UsageTotals> = Object.freeze({
   unknownCalls: 0,
 });
 
+const NAMES = ['inputTokens', 'cachedInputTokens', 'outputTokens', 'reasoningTokens', 'totalTokens'] as const;
+
+/** What a model client reported, as it may be stored and summed: numbers that are no count are unknown, and the total is input + output where it is missing. */
+export function settledUsage(reported: unknown): Usage {
+  const given = (typeof reported === 'object' && reported !== null ? reported : {}) as Record<string, unknown>;
+  const usage: Usage = {};
+  for (const name of NAMES) {
+    const count = given[name];
+    if (typeof count === 'number' && Number.isFinite(count) && count >= 0) usage[name] = count;
+  }
+  if (usage.totalTokens === undefined && usage.inputTokens !== undefined && usage.outputTokens !== undefined)
+    usage.totalTokens = usage.inputTokens + usage.outputTokens;
+  return usage;
+}
+
 /** Totals with one more reply counted in. */
 export function addUsage(totals: UsageTotals, usage: Usage): UsageTotals {
   return {

@@ -6,6 +6,7 @@ import type { JournalEntry } from '../contracts/journal-entry.js';
 import type { LockedRun, TransitionDecision } from '../contracts/ports/run-store.port.js';
 import type { ClaimCause, RunChange } from '../contracts/run.js';
 import type { Attention } from '../contracts/run-status.js';
+import { takenUp } from './interactions.js';
 
 export interface ClaimOptions {
   workerId: string;
@@ -20,7 +21,7 @@ export interface ClaimOptions {
 }
 
 export type ClaimResult =
-  | { outcome: 'claimed'; entries: JournalEntry[]; withIntents: boolean }
+  | { outcome: 'claimed'; entries: JournalEntry[]; withIntents: boolean; inboxWaiting: boolean }
   /** Somebody else was faster, or it is not due. */
   | { outcome: 'lost' }
   | { outcome: 'exhausted'; entries: JournalEntry[] };
@@ -55,7 +56,8 @@ export function decideClaim(locked: LockedRun, options: ClaimOptions): Transitio
   if (recoveries > options.maxRecoveries) return exhausted(locked, lostLease, options.maxRecoveries);
 
   const attempt = run.attempt + 1;
-  const withIntents = !expired && run.sequence === options.knownSequence && options.intents.length > 0;
+  const inboxWaiting = locked.inbox.some(({ status }) => status === 'queued');
+  const withIntents = !expired && !inboxWaiting && run.sequence === options.knownSequence && options.intents.length > 0;
   const entries: JournalEntry[] = [
     ...lostLease,
     claimEntry(locked, attempt, options),
@@ -78,8 +80,9 @@ export function decideClaim(locked: LockedRun, options: ClaimOptions): Transitio
     ...captureHistory(locked),
   };
   return {
-    result: { outcome: 'claimed', entries, withIntents },
+    result: { outcome: 'claimed', entries, withIntents, inboxWaiting },
     run: { change, entries, ...(withIntents && { totals: options.totalsAfterIntents }) },
+    interactions: takenUp(locked.interactions),
   };
 }
 

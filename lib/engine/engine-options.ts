@@ -23,6 +23,10 @@ export interface EngineOptions {
   maxOperations: number;
   /** Bytes of JSON text of one prompt, result or reply. */
   maxPayloadBytes: number;
+  /** Default life of an ask; null = for ever. */
+  approvalExpiresMs: number | null;
+  /** Whether a run goes on by itself when its last ask is decided (PPL-6); `manual`: it waits for `resume`. */
+  resumeAfterAnswers: 'automatic' | 'manual';
   /** Told once when the store broke a promise and this process's worker stopped for good (STO-4). */
   onStoreFailure: ((error: Error) => void) | null;
 }
@@ -40,5 +44,7 @@ export const DEFAULT_ENGINE_OPTIONS: Readonly<EngineOptions> = Object.freeze({
   maxPendingRuns: 10_000,
   maxOperations: 10_000,
   maxPayloadBytes: 16 * 1024 * 1024,
+  approvalExpiresMs: 86_400_000,
+  resumeAfterAnswers: 'automatic',
   onStoreFailure: null,
 });

@@ -3,6 +3,8 @@ import type { AgentCatalog } from '../contracts/ports/agent-catalog.port.js';
 import type { Clock } from '../contracts/ports/clock.port.js';
 import type { Digester } from '../contracts/ports/digester.port.js';
 import type { EngineLog } from '../contracts/ports/engine-log.port.js';
+import type { InputGuardrail } from '../contracts/ports/input-guardrail.port.js';
+import type { SchemaChecker } from '../contracts/ports/schema-checker.port.js';
 import type { IdSource } from '../contracts/ports/id-source.port.js';
 import type { RunObserver } from '../contracts/ports/run-observer.port.js';
 import type { RunStore } from '../contracts/ports/run-store.port.js';
@@ -17,5 +19,8 @@ export interface EnginePorts {
   log: EngineLog;
   /** Called in order; failures are logged. Filled at boot, read at each event. */
   observers: readonly RunObserver[];
+  /** Null = nothing is screened. */
+  guardrail: InputGuardrail | null;
+  schemas: SchemaChecker;
   options: EngineOptions;
 }

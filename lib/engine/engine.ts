@@ -8,9 +8,13 @@ import { RunRecovery } from './run-recovery.js';
 import { RunService } from './run-service.js';
 import { RunSignals } from './run-signals.js';
 import { RunWorker } from './run-worker.js';
+import { AnswerInteraction } from './verbs/answer-interaction.js';
+import { CallerTransition } from './verbs/caller-transition.js';
 import { MoveRuns } from './verbs/move-runs.js';
 import { ReadRuns } from './verbs/read-runs.js';
+import { RunBudget } from './verbs/run-budget.js';
 import { StartRun } from './verbs/start-run.js';
+import { SteerRun } from './verbs/steer-run.js';
 
 export interface Engine {
   runs: RunService;
@@ -25,16 +29,22 @@ export function createEngine(ports: EnginePorts): Engine {
   const signals = new RunSignals(ports.clock);
   const publisher = new LifecyclePublisher(ports, signals);
   const worker = new RunWorker(ports, fold, publisher);
+  const callers = new CallerTransition(ports, fold, publisher);
   const runs = new RunService(
     ports,
     new StartRun(ports, fold, worker, publisher, new PendingLimit(ports)),
     new ReadRuns(ports, fold, signals),
-    new MoveRuns(ports, fold, worker, publisher),
+    new MoveRuns(ports, worker, callers),
+    {
+      answering: new AnswerInteraction(ports, worker, callers),
+      steering: new SteerRun(ports, worker, callers),
+      budget: new RunBudget(ports, fold, worker, callers),
+    },
   );
   return {
     runs,
     worker,
-    recovery: new RunRecovery(ports, worker, publisher),
+    recovery: new RunRecovery(ports, worker, publisher, callers),
     metrics: new RunMetrics(ports.store),
     ports,
   };

@@ -1,52 +1,166 @@
-/** Asks a run commits before anybody is told (PPL-1, PPL-2): built from the call as it will be executed, bound to its digest (I7). */
-import type { Interaction } from '../contracts/interaction.js';
-import type { JournalEntry } from '../contracts/journal-entry.js';
+/**
+ * Asks of a run: built from the call as it will be executed and bound to its digest (I7), committed before anybody is told (PPL-1), taken up by the run
+ * exactly once. Pure; who may decide and when is decided in verbs/answer-interaction.
+ */
+import type { Interaction, InteractionDecision, InteractionStatus, Question } from '../contracts/interaction.js';
+import type { InteractionDecided, JournalEntry } from '../contracts/journal-entry.js';
+import type { JsonObject, JsonValue } from '../contracts/json.js';
 import type { Digester } from '../contracts/ports/digester.port.js';
+import type { LockedRun } from '../contracts/ports/run-store.port.js';
 import type { RunRecord } from '../contracts/run.js';
-import type { CallState } from './journal/run-state.js';
+import type { CallState, RunState } from './journal/run-state.js';
 
-/** Default life of an ask: 24 h. */
-const DEFAULT_EXPIRY_MS = 86_400_000;
+/** What is asked, before it has an id, a digest and a date. */
+export interface Ask {
+  kind: Interaction['kind'];
+  /** 0 for the ask that decides whether the call is begun; from 1 for asks of the method itself. */
+  ordinal: number;
+  arguments: JsonObject | null;
+  reason: string | null;
+  risk: string | null;
+  approverRole: string | null;
+  questions: Question[] | null;
+  /** Ms; null = never. */
+  expiresInMs: number | null;
+}
 
-export function askFor(call: CallState, run: RunRecord, now: number, digester: Digester): Interaction {
+/** An ask with the call it is about. */
+export interface CallAsk {
+  ask: Ask;
+  call: CallState;
+}
+
+/** Asks about calls that nobody was asked about yet. */
+export function asksOf(calls: readonly CallState[], defaultExpiryMs: number | null): CallAsk[] {
+  return calls.flatMap((call) => {
+    const ask = askOfCall(call, defaultExpiryMs);
+    return ask ? [{ ask, call }] : [];
+  });
+}
+
+function askOfCall(call: CallState, defaultExpiryMs: number | null): Ask | null {
+  if (call.status !== 'waiting' || call.interactionId !== null || call.asks.length > 0) return null;
+  const { approval, questions } = call;
+  return {
+    kind: questions ? 'question' : 'approval',
+    ordinal: 0,
+    arguments: questions ? null : call.input,
+    reason: approval?.reason ?? null,
+    risk: approval?.risk ?? null,
+    approverRole: approval?.approverRole ?? null,
+    questions,
+    expiresInMs: approval?.expiresInMs === undefined ? defaultExpiryMs : approval.expiresInMs,
+  };
+}
+
+/** What an ask is bound to: a decision for one digest decides nothing else (PPL-4). */
+export function digestOfAsk(ask: Ask, call: CallState, run: RunRecord, digester: Digester): string {
   const bound = {
     run: run.id,
     key: call.key,
+    ordinal: ask.ordinal,
     agent: `${run.agent}@${run.version}`,
     tool: `${call.name}@${call.toolVersion ?? ''}`,
-    arguments: call.input,
+    arguments: ask.arguments,
+    questions: ask.questions as unknown as JsonValue,
   };
-  const expiresInMs = call.approval?.expiresInMs === undefined ? DEFAULT_EXPIRY_MS : call.approval.expiresInMs;
+  return digester.digest(digester.canonical(bound));
+}
+
+/** Derived from run, operation and ordinal, so that a repeated ask is the same ask. */
+export function interactionIdOf(ask: Ask, call: CallState, run: RunRecord, digester: Digester): string {
+  return `ask_${digester.digest(`${run.id}/${call.key}/${ask.ordinal}`).slice(0, 24)}`;
+}
+
+export function interactionFor(
+  ask: Ask,
+  call: CallState,
+  run: RunRecord,
+  now: number,
+  digester: Digester,
+): Interaction {
   return {
-    id: `ask_${digester.digest(`${run.id}/${call.key}`).slice(0, 24)}`,
+    id: interactionIdOf(ask, call, run, digester),
     runId: run.id,
     sessionId: run.sessionId,
     agent: run.agent,
     version: run.version,
-    kind: 'approval',
+    kind: ask.kind,
     status: 'pending',
     operationKey: call.key,
     callId: call.callId,
     tool: call.name,
-    arguments: call.input,
-    digest: digester.digest(digester.canonical(bound)),
-    reason: call.approval?.reason ?? null,
-    risk: call.approval?.risk ?? null,
-    approverRole: call.approval?.approverRole ?? null,
-    questions: null,
+    arguments: ask.arguments,
+    digest: digestOfAsk(ask, call, run, digester),
+    reason: ask.reason,
+    risk: ask.risk,
+    approverRole: ask.approverRole,
+    questions: ask.questions,
     decision: null,
     createdAt: now,
-    expiresAt: expiresInMs === null ? null : now + expiresInMs,
+    expiresAt: ask.expiresInMs === null ? null : now + ask.expiresInMs,
     decidedAt: null,
   };
 }
 
-export function requestedEntry(ask: Interaction, at: number): JournalEntry {
+export function requestedEntry(asked: Interaction, at: number): JournalEntry {
+  const { id, operationKey, kind, digest, expiresAt } = asked;
+  return { type: 'interaction.requested', at, interactionId: id, key: operationKey, kind, digest, expiresAt };
+}
+
+/** The refusal that an ask nobody decided in time amounts to (PPL-5). */
+export function expiryDecision(kind: Interaction['kind']): InteractionDecision {
+  const note = 'Nobody decided in time.';
+  return kind === 'approval' ? { decision: 'deny', by: 'system', note } : { action: 'cancel', by: 'system', note };
+}
+
+export function statusOfDecision(decision: InteractionDecision): InteractionStatus {
+  if ('decision' in decision) return decision.decision === 'approve' ? 'approved' : 'denied';
+  return decision.action === 'accept' ? 'answered' : 'declined';
+}
+
+/** The entry by which a run takes a decision up; the fold needs nothing else. */
+export function decidedEntry(asked: Interaction, at: number): InteractionDecided {
   return {
-    type: 'interaction.requested',
+    type: asked.status === 'expired' ? 'interaction.expired' : 'interaction.answered',
     at,
-    interactionId: ask.id,
-    key: ask.operationKey,
-    detail: { kind: ask.kind, digest: ask.digest, expiresAt: ask.expiresAt },
+    interactionId: asked.id,
+    key: asked.operationKey,
+    decision: asked.decision as InteractionDecision,
   };
+}
+
+/** Whether a decision gives its call a result at once, rather than letting its method be entered. */
+export function finishesCall(asked: Interaction, isMethodAsk: boolean): boolean {
+  if (isMethodAsk || !asked.decision) return false;
+  return asked.kind === 'question' || ('decision' in asked.decision && asked.decision.decision === 'deny');
+}
+
+/** Decisions that were made while the run was executed, for its owner to take up (architecture, "Who may append"). */
+export function decisionsToTakeUp(
+  locked: LockedRun,
+  state: RunState,
+): { entries: JournalEntry[]; results: number; interactions: Interaction[] } {
+  const taken = locked.interactions.filter((asked) => asked.decision !== null && isAwaited(asked, state));
+  return {
+    entries: taken.map((asked) => decidedEntry(asked, locked.now)),
+    results: taken.filter((asked) => finishesCall(asked, isMethodAsk(asked, state))).length,
+    interactions: takenUp(taken),
+  };
+}
+
+/** Approvals are spent once the run has taken them up. */
+export function takenUp(interactions: readonly Interaction[]): Interaction[] {
+  return interactions.filter(({ status }) => status === 'approved').map((asked) => ({ ...asked, status: 'used' }));
+}
+
+export function isMethodAsk(asked: Interaction, state: RunState): boolean {
+  return state.calls.some((call) => call.asks.some(({ interactionId }) => interactionId === asked.id));
+}
+
+function isAwaited(asked: Interaction, state: RunState): boolean {
+  const call = state.calls.find(({ key }) => key === asked.operationKey);
+  if (call?.status !== 'waiting') return false;
+  const ask = call.asks.find(({ interactionId }) => interactionId === asked.id);
+  return ask ? ask.decision === null : call.interactionId === asked.id;
 }

@@ -4,6 +4,7 @@
  */
 import type { JournalEntry } from '../contracts/journal-entry.js';
 import type { LifecycleEvent, RunObserver } from '../contracts/ports/run-observer.port.js';
+import type { LockedRun, TransitionDecision } from '../contracts/ports/run-store.port.js';
 import type { RunRecord } from '../contracts/run.js';
 import type { EnginePorts } from './engine-ports.js';
 import { lifecycleFacts } from './event-projection.js';
@@ -39,6 +40,12 @@ export class LifecyclePublisher {
       };
       this.enqueue(event);
     });
+  }
+
+  /** The next run of a session, which a transition of another run made claimable. */
+  advanced({ locked, decision }: { locked: LockedRun; decision: TransitionDecision<unknown> }): void {
+    const { nextInSession: next } = locked;
+    if (next && decision.nextInSession) this.committed(next, next.sequence + 1, decision.nextInSession.entries);
   }
 
   private enqueue(event: LifecycleEvent): void {

@@ -4,7 +4,8 @@
  */
 import type { JsonValue } from '../contracts/json.js';
 import type { RunError } from '../contracts/run.js';
-import type { Attention } from '../contracts/run-status.js';
+import type { Attention, WaitReason } from '../contracts/run-status.js';
+import { latestText } from './journal/fold-journal.js';
 import type { CallState, RunState } from './journal/run-state.js';
 
 export type NextAction =
@@ -12,7 +13,10 @@ export type NextAction =
   | { do: 'start_calls'; calls: CallState[] }
   /** Something is in flight; its result decides. */
   | { do: 'await' }
-  | { do: 'suspend'; calls: CallState[] }
+  /** Waiting for people or budget. `asks` are calls that nobody was asked about yet. */
+  | { do: 'suspend'; waitingFor: WaitReason[] }
+  /** A boundary was reached with a stop wanted. */
+  | { do: 'interrupt' }
   | { do: 'call_attention'; attention: Attention }
   | { do: 'complete'; output: JsonValue }
   | { do: 'fail'; error: RunError; output: JsonValue };
@@ -25,6 +29,10 @@ export interface ActionFacts {
   maxOperations: number;
   maxModelAttempts: number;
   truncatedCalls: 'feedback' | 'fail';
+  /** Tokens; null = no limit. */
+  budget: number | null;
+  /** A caller wants the run stopped at its next boundary (RUN-3). */
+  interrupt: boolean;
   /** Whether a call must have the run to itself (a `transactional` one). */
   isExclusive: (call: CallState) => boolean;
 }
@@ -37,6 +45,13 @@ export function nextAction(state: RunState, facts: ActionFacts): NextAction {
   const open = state.calls.filter((call) => call.status !== 'done');
   if (open.length > 0) return openCalls(state, open, facts);
   if (state.model) return unfinishedModel(state, facts);
+  if (facts.budget !== null && state.totals.usage.unknownCalls > 0) {
+    return fail(
+      state,
+      'USAGE_UNKNOWN',
+      'The run has a token budget, but its model does not report how many tokens a reply used. Use a model that does, or start without a budget.',
+    );
+  }
   const ended = state.finishReason === null ? null : endOfReply(state, facts);
   if (ended) return ended;
   if (state.totals.turn >= facts.maxTurns) {
@@ -47,6 +62,8 @@ export function nextAction(state: RunState, facts: ActionFacts): NextAction {
     );
   }
   if (state.operations.size >= facts.maxOperations) return tooManyOperations(state, facts);
+  const held = heldBack(state, facts);
+  if (held) return held;
   return { do: 'call_model', key: `r${state.part}.m${state.modelOperations + 1}`, attempt: 1 };
 }
 
@@ -54,11 +71,33 @@ function openCalls(state: RunState, open: CallState[], facts: ActionFacts): Next
   if (state.operations.size > facts.maxOperations)
     return facts.inFlight.size > 0 ? { do: 'await' } : tooManyOperations(state, facts);
   const startable = selectStartable(open, facts);
-  if (startable.length > 0) return { do: 'start_calls', calls: startable };
+  const held = startable.length > 0 ? heldBack(state, facts) : null;
+  if (startable.length > 0 && !held) return { do: 'start_calls', calls: startable };
   if (facts.inFlight.size > 0) return { do: 'await' };
   const blocked = open.filter((call) => call.status === 'uncertain');
   if (blocked.length > 0) return { do: 'call_attention', attention: uncertainAttention(blocked) };
-  return { do: 'suspend', calls: open.filter((call) => call.status === 'waiting') };
+  if (held?.do === 'interrupt') return held;
+  return { do: 'suspend', waitingFor: [...waitReasons(open), ...(held ? held.waitingFor : [])] };
+}
+
+/** BUD-1, RUN-3: what keeps the next request or call from being begun; null = nothing. */
+function heldBack(
+  state: RunState,
+  facts: ActionFacts,
+): Extract<NextAction, { do: 'suspend' }> | { do: 'interrupt' } | null {
+  if (facts.interrupt) return { do: 'interrupt' };
+  if (facts.budget === null || state.totals.usage.totalTokens < facts.budget) return null;
+  return { do: 'suspend', waitingFor: ['budget'] };
+}
+
+/** What the calls that wait for people wait for. */
+function waitReasons(open: CallState[]): WaitReason[] {
+  const waiting = open.filter((call) => call.status === 'waiting');
+  const isQuestion = (call: CallState): boolean => call.questions !== null || call.asks.at(-1)?.decision === null;
+  return [
+    ...(waiting.some((call) => !isQuestion(call)) ? (['approval'] as const) : []),
+    ...(waiting.some(isQuestion) ? (['question'] as const) : []),
+  ];
 }
 
 /** Ready calls in call order, within the concurrency; an exclusive one only alone. */
@@ -81,6 +120,7 @@ function selectStartable(open: CallState[], facts: ActionFacts): CallState[] {
 function unfinishedModel(state: RunState, facts: ActionFacts): NextAction {
   const model = state.model as NonNullable<RunState['model']>;
   if (facts.inFlight.has(model.key)) return { do: 'await' };
+  if (facts.interrupt) return { do: 'interrupt' };
   if (model.failures >= facts.maxModelAttempts)
     return fail(
       state,
@@ -110,22 +150,12 @@ function endOfReply(state: RunState, facts: ActionFacts): NextAction | null {
       );
     default:
       if (hasCalls || latest?.role !== 'assistant') return null;
-      return { do: 'complete', output: textOf(state) };
+      return { do: 'complete', output: latestText(state) };
   }
-}
-
-/** The text of the latest reply. */
-export function textOf(state: RunState): string {
-  for (let index = state.messages.length - 1; index >= state.historyLength; index--) {
-    const message = state.messages[index];
-    if (message?.role === 'assistant')
-      return message.content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('');
-  }
-  return '';
 }
 
 function fail(state: RunState, code: string, message: string): NextAction {
-  const text = textOf(state);
+  const text = latestText(state);
   return { do: 'fail', error: { code, message }, output: text === '' ? null : text };
 }
 
@@ -149,13 +179,19 @@ function driftAttention(key: string): Attention {
 function uncertainAttention(blocked: CallState[]): Attention {
   const [first] = blocked as [CallState, ...CallState[]];
   const names = blocked.map((call) => `${call.key} (${call.name})`).join(', ');
-  const unserialisable = blocked.find((call) => call.problem !== null);
+  const special = blocked.find((call) => call.problem !== null)?.problem;
   return {
-    reason: unserialisable ? 'unserialisable_result' : 'uncertain_outcome',
+    reason: special?.reason ?? 'uncertain_outcome',
     operationKey: first.key,
     operations: blocked.map((call) => call.key),
-    detail: unserialisable
-      ? `${names}: the tool returned what cannot be recorded (${unserialisable.problem}). Its effect may have happened; settle it with resolveTool.`
+    detail: special
+      ? `${names}: ${special.detail}. Its effect may have happened; settle it with resolveTool.`
       : `${names}: interrupted, and its effect may or may not have happened. Look it up and settle it with resolveTool.`,
   };
+}
+
+/** The operations an action begins. */
+export function keysOf(action: NextAction): string[] {
+  if (action.do === 'call_model') return [action.key];
+  return action.do === 'start_calls' ? action.calls.map(({ key }) => key) : [];
 }

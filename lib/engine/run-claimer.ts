@@ -66,6 +66,7 @@ export class RunClaimer {
       agent,
       state: await this.stateAfter(run, result, prepared),
       begun: result.withIntents ? prepared.begun : null,
+      inboxWaiting: result.inboxWaiting,
     };
   }
 
@@ -82,7 +83,7 @@ export class RunClaimer {
       if (!read) return null;
       const action = nextAction(
         read.state,
-        actionFacts(agent, run.frozen, this.ports.options.maxOperations, NOTHING_IN_FLIGHT),
+        actionFacts(agent, run, this.ports.options.maxOperations, NOTHING_IN_FLIGHT),
       );
       const joins = action.do === 'call_model' && run.historyCaptured;
       return {

@@ -4,10 +4,15 @@ import type { Operation } from '../contracts/operation.js';
 import type { LeaseView } from '../contracts/ports/run-store.port.js';
 import { isSettled, phaseOf } from '../contracts/run-status.js';
 import type { RunRecord, RunSummary } from '../contracts/run.js';
-import type { InteractionView, Run, RunSummaryView } from '../contracts/run-view.js';
-import type { RunState } from './journal/run-state.js';
+import type { InteractionView, PreviousPart, Run, RunSummaryView } from '../contracts/run-view.js';
+import type { PastPart, RunState } from './journal/run-state.js';
 
-export function presentRun(run: RunRecord, lease: LeaseView | null, interactions: readonly Interaction[]): Run {
+export function presentRun(
+  run: RunRecord,
+  lease: LeaseView | null,
+  interactions: readonly Interaction[],
+  previous: readonly PastPart[] = [],
+): Run {
   return {
     ...presentSummary(run),
     ...(run.requestScope.startsWith('run:') ? {} : { requestId: run.requestId }),
@@ -18,7 +23,7 @@ export function presentRun(run: RunRecord, lease: LeaseView | null, interactions
     definitionHash: run.definitionHash,
     contractVersion: run.contractVersion,
     restarts: run.restarts,
-    previous: [],
+    previous: previous.map(presentPart),
     recoveries: run.recoveries,
     ...(run.deadlineAt !== null && { deadline: new Date(run.deadlineAt) }),
     ...(lease && {
@@ -51,6 +56,18 @@ export function presentSummary(run: RunSummary): RunSummaryView {
     updatedAt: new Date(run.updatedAt),
     ...(run.startedAt !== null && { startedAt: new Date(run.startedAt) }),
     ...(run.finishedAt !== null && { finishedAt: new Date(run.finishedAt) }),
+  };
+}
+
+function presentPart({ status, output, error, turns, usage, startedAt, finishedAt }: PastPart): PreviousPart {
+  return {
+    status,
+    ...(output !== null && { output }),
+    ...(error && { error }),
+    turns,
+    usage,
+    ...(startedAt !== null && { startedAt: new Date(startedAt) }),
+    ...(finishedAt !== null && { finishedAt: new Date(finishedAt) }),
   };
 }
 

@@ -4,13 +4,19 @@
  */
 import type { LockedRun, OverdueAnswer, TransitionDecision } from '../contracts/ports/run-store.port.js';
 import { isOffered, offerText, type Offer } from '../contracts/agent-definition.js';
+import type { Interaction } from '../contracts/interaction.js';
 import type { JournalEntry } from '../contracts/journal-entry.js';
 import { CONTRACT_VERSION } from '../contracts/run.js';
 import { isSettled, type Attention } from '../contracts/run-status.js';
 import { decideExhaustion, isClaimable, isExpired } from './claim-run.js';
 import type { EnginePorts } from './engine-ports.js';
 import type { LifecyclePublisher } from './lifecycle-publisher.js';
+import type { EngineOptions } from './engine-options.js';
+import { expiryDecision } from './interactions.js';
+import type { RunState } from './journal/run-state.js';
 import type { RunWorker } from './run-worker.js';
+import type { CallerTransition, Moved } from './verbs/caller-transition.js';
+import { takeDecisions, wakeAnswered } from './verbs/decide-interactions.js';
 import { settlement } from './settle-run.js';
 import { recordedError } from './values/recorded-error.js';
 
@@ -24,6 +30,7 @@ export class RunRecovery {
     private readonly ports: EnginePorts,
     private readonly worker: RunWorker,
     private readonly publisher: LifecyclePublisher,
+    private readonly callers: CallerTransition,
   ) {}
 
   /** Lost leases, exhausted and unoffered runs, passed deadlines. */
@@ -36,6 +43,11 @@ export class RunRecovery {
       await this.each(this.notHeld(overdue.expired), (locked) =>
         decideExhaustion(locked, this.ports.options.maxRecoveries),
       );
+      for (const runId of overdue.answered) {
+        await this.guarded('reconcile', runId, () =>
+          this.callers.move(runId, false, (locked) => wakeAnswered(locked, this.ports.options)),
+        );
+      }
       if (overdue.expired.length > 0) this.worker.wakeForTakeover();
       else this.worker.wake();
     });
@@ -49,9 +61,22 @@ export class RunRecovery {
     });
   }
 
-  /** Asks nobody answered in time. */
+  /** Asks nobody answered in time (PPL-5). */
   expireInteractions(): Promise<void> {
-    return this.once('expire', () => Promise.resolve());
+    return this.once('expire', async () => {
+      const { expiredInteractions } = await this.overdue(await this.liveOffers());
+      for (const runId of expiredInteractions) {
+        await this.guarded('expire', runId, () =>
+          this.callers.moveFolded(
+            runId,
+            false,
+            (locked, state) => decideExpiry(locked, state, this.ports.options),
+            ({ run }) => run.status === 'running',
+          ),
+        );
+      }
+      if (expiredInteractions.length > 0) this.worker.wake();
+    });
   }
 
   private async liveOffers(): Promise<Offer[]> {
@@ -81,18 +106,36 @@ export class RunRecovery {
     session = false,
   ): Promise<void> {
     for (const runId of runIds) {
-      try {
-        const answer = await this.ports.store.transition({ runId, session, skipLocked: true, decide });
-        if (answer.outcome !== 'done' || answer.result === null) continue;
+      await this.guarded('reconcile', runId, async () => {
+        let advanced: Parameters<LifecyclePublisher['advanced']>[0] | null = null;
+        const answer = await this.ports.store.transition({
+          runId,
+          session,
+          skipLocked: true,
+          decide: (locked) => {
+            const decision = decide(locked);
+            advanced = { locked, decision };
+            return decision;
+          },
+        });
+        if (answer.outcome !== 'done' || answer.result === null) return;
         this.publisher.committed(answer.run, answer.run.sequence - answer.result.length + 1, answer.result);
+        if (advanced) this.publisher.advanced(advanced);
         this.ports.log.warn('a run was moved by a sweep', {
           runId,
           status: answer.run.status,
           reason: answer.run.attention?.reason ?? answer.run.error?.code,
         });
-      } catch (error) {
-        this.report('reconcile', error, { runId });
-      }
+      });
+    }
+  }
+
+  /** One run's trouble keeps no other from being looked at. */
+  private async guarded(sweep: string, runId: string, work: () => Promise<unknown>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.report(sweep, error, { runId });
     }
   }
 
@@ -110,6 +153,19 @@ export class RunRecovery {
     const { code, message } = recordedError(error, 'STORE_UNAVAILABLE');
     this.ports.log.warn('a sweep failed; the next one tries again', { sweep, ...fields, code, message });
   }
+}
+
+function decideExpiry(locked: LockedRun, state: RunState, options: EngineOptions): Moved {
+  const expired = locked.interactions.filter(
+    ({ status, expiresAt }) => status === 'pending' && expiresAt !== null && expiresAt <= locked.now,
+  );
+  const decided = expired.map((asked): Interaction => ({
+    ...asked,
+    status: 'expired',
+    decision: expiryDecision(asked.kind),
+    decidedAt: locked.now,
+  }));
+  return decided.length === 0 ? { result: [] } : takeDecisions(locked, state, decided, options);
 }
 
 function decideDeadline(locked: LockedRun): TransitionDecision<JournalEntry[] | null> {

@@ -4,21 +4,47 @@
  */
 import type { Message } from '../contracts/message.js';
 import type {
+  BudgetDecision,
   CallerNote,
   EventOptions,
+  InteractionResponse,
   ListOptions,
+  PendingInteractionsOptions,
+  RestartOptions,
   ResumeOptions,
   StartContext,
   StartOptions,
+  SteerOptions,
+  SteerReceipt,
   ToolResolution,
   WaitOptions,
 } from '../contracts/run-requests.js';
-import type { AgentDescription, EventPage, Run, RunSnapshot, RunSummaryView } from '../contracts/run-view.js';
+import type {
+  AgentDescription,
+  BudgetStatus,
+  EventPage,
+  InteractionView,
+  Run,
+  RunSnapshot,
+  RunSummaryView,
+} from '../contracts/run-view.js';
+import { isSettled } from '../contracts/run-status.js';
+import type { RunRecord } from '../contracts/run.js';
 import type { EnginePorts } from './engine-ports.js';
-import { presentRun } from './run-presenter.js';
+import { presentInteraction, presentRun } from './run-presenter.js';
+import type { AnswerInteraction } from './verbs/answer-interaction.js';
 import type { MoveRuns } from './verbs/move-runs.js';
 import type { ReadRuns } from './verbs/read-runs.js';
+import type { RunBudget } from './verbs/run-budget.js';
+import type { SteerRun } from './verbs/steer-run.js';
 import type { StartRun } from './verbs/start-run.js';
+
+/** The verbs by which people take part in a run. */
+export interface PeopleVerbs {
+  answering: AnswerInteraction;
+  steering: SteerRun;
+  budget: RunBudget;
+}
 
 export class RunService {
   constructor(
@@ -26,6 +52,7 @@ export class RunService {
     private readonly starting: StartRun,
     private readonly reading: ReadRuns,
     private readonly moving: MoveRuns,
+    private readonly verbs: PeopleVerbs,
   ) {}
 
   /**
@@ -36,9 +63,15 @@ export class RunService {
   async start(options: StartOptions, context?: StartContext): Promise<Run> {
     const { run, created } = await this.starting.start(options, context);
     if (created) return presentRun(run, null, []);
-    if (options.ifExists === 'resume' && options.runId === run.id && run.finishedAt === null)
-      await this.moving.resume(run.id);
+    if (options.runId === run.id && options.requestId === undefined) await this.startAgain(run, options);
     return { ...(await this.reading.get(run.id)), deduplicated: true };
+  }
+
+  /** RUN-5: what an existing `runId` means to its caller. */
+  private async startAgain(run: RunRecord, { ifExists, prompt }: StartOptions): Promise<void> {
+    if (ifExists === 'restart') await this.moving.restart(run.id, { ...(prompt !== undefined && { prompt }) });
+    else if (ifExists === 'resume' && run.status !== 'queued' && !isSettled(run.status))
+      await this.moving.resume(run.id);
   }
 
   /** `start`, then `result`. Not with a transaction: nothing runs before that commits. */
@@ -104,6 +137,53 @@ export class RunService {
   async resolveTool(runId: string, resolution: ToolResolution): Promise<Run> {
     await this.moving.resolveTool(runId, resolution);
     return this.reading.get(runId);
+  }
+
+  /**
+   * Decides an ask exactly once (PPL-3, PPL-8); the run goes on by itself when it was the last open one.
+   * @throws InteractionNotFoundError, AlreadyDecidedError, InteractionExpiredError, InvalidAnswerError, InvalidArgumentsError, InvalidRequestError
+   */
+  async respond(runId: string, interactionId: string, response: InteractionResponse): Promise<InteractionView> {
+    return presentInteraction(await this.verbs.answering.respond(runId, interactionId, response));
+  }
+
+  /** Open asks, from the store, for whoever may decide (PPL-9). Oldest first. */
+  pendingInteractions(
+    options?: PendingInteractionsOptions,
+  ): Promise<{ interactions: InteractionView[]; nextCursor?: string }> {
+    return this.reading.pendingInteractions(options);
+  }
+
+  /** Sends a message into an open run (STR-1). @throws RequestConflictError, IllegalTransitionError, InputRefusedError */
+  steer(runId: string, message: string, options: SteerOptions): Promise<SteerReceipt> {
+    return this.verbs.steering.steer(runId, message, options);
+  }
+
+  /** Stops a run at its next boundary, all work kept (RUN-3). @throws IllegalTransitionError */
+  async interrupt(runId: string, note?: CallerNote): Promise<Run> {
+    await this.moving.interrupt(runId, note);
+    return this.reading.get(runId);
+  }
+
+  /** Starts a settled run over on the same record (RUN-5). @throws IllegalTransitionError, VersionUnavailableError */
+  async restart(runId: string, options?: RestartOptions): Promise<Run> {
+    await this.moving.restart(runId, options);
+    return this.reading.get(runId);
+  }
+
+  /** @param amount tokens to add; default what is missing */
+  async grantBudget(runId: string, amount: number | undefined, decision: BudgetDecision): Promise<Run> {
+    await this.verbs.budget.grant(runId, amount, decision);
+    return this.reading.get(runId);
+  }
+
+  async denyBudget(runId: string, decision: BudgetDecision): Promise<Run> {
+    await this.verbs.budget.deny(runId, decision);
+    return this.reading.get(runId);
+  }
+
+  budgetStatus(runId: string): Promise<BudgetStatus> {
+    return this.verbs.budget.status(runId);
   }
 
   /** The agents registered in this process, versions in ascending order. */

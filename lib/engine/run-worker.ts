@@ -123,6 +123,16 @@ export class RunWorker {
     this.executions.get(runId)?.lose(reason);
   }
 
+  /** A caller of this process wants it stopped at its next boundary; other processes see the flag at their next poll. */
+  interrupt(runId: string): void {
+    this.executions.get(runId)?.interrupt();
+  }
+
+  /** A message of this process waits for it. */
+  noticeInbox(runId: string): void {
+    this.executions.get(runId)?.noticeInbox();
+  }
+
   /** A slot for a run that is about to be created here; null when there is none. The caller must `adopt` or release it. */
   reserve(runId: string): (() => void) | null {
     if (this.state !== 'running' || !this.lease.isHeld() || this.freeSlots() <= 0) return null;
@@ -140,12 +150,15 @@ export class RunWorker {
     const execution = new RunExecution(this.ports, this.fold, claimed, this.hooks());
     this.executions.set(execution.id, execution);
     this.claiming.delete(execution.id);
-    void execution.ended.then(() => {
+    void execution.ended.then((end) => {
       if (this.executions.get(execution.id) === execution) this.executions.delete(execution.id);
+      // Lost, but perhaps to nobody: a run that is still ours must not stay running with a live lease and no one at work (I11).
+      if (end === 'lost') this.doubt(execution.id);
       this.wake();
     });
-    execution.begin();
+    // What was claimed as the shutdown began is put back without a step.
     if (this.state === 'draining' || !this.lease.isHeld()) execution.park();
+    else execution.begin();
   }
 
   // ---- turns ----
@@ -182,7 +195,8 @@ export class RunWorker {
       held,
     });
     this.lookAfter(held, answer.held);
-    const fresh = answer.claimable.filter(({ id }) => !this.holds(id));
+    // Slots may have gone to runs that were started here meanwhile.
+    const fresh = answer.claimable.filter(({ id }) => !this.holds(id)).slice(0, Math.max(0, this.freeSlots()));
     // One turn saw everything there is to take over; a full one may not have.
     if (takeovers && limit > 0 && answer.claimable.length < limit) this.takeovers = false;
     const claims = await Promise.allSettled(fresh.map(({ id }) => this.claim(id)));
@@ -214,7 +228,12 @@ export class RunWorker {
     for (const id of asked) {
       const execution = this.executions.get(id);
       const stored = byId.get(id);
-      if (!execution || (stored?.status === 'running' && stored.attempt === execution.attempt)) continue;
+      if (!execution) continue;
+      if (stored?.status === 'running' && stored.attempt === execution.attempt) {
+        if (stored.interruptRequestedAt !== null) execution.interrupt();
+        if (stored.hasInbox) execution.noticeInbox();
+        continue;
+      }
       // Its own transition out of `running` may just have been committed; `ended` follows in a moment.
       if (
         stored &&
@@ -315,15 +334,20 @@ export class RunWorker {
 
   private async allEnded(ms: number): Promise<void> {
     let cancel: () => void = () => undefined;
+    let passed = false;
     const timeout = new Promise<void>((resolve) => (cancel = this.ports.clock.after(ms, resolve)));
     const ended = (async () => {
-      while (this.executions.size > 0 || this.claiming.size > 0) {
+      while (!passed && (this.executions.size > 0 || this.claiming.size > 0)) {
         await Promise.all([...this.executions.values()].map((execution) => execution.ended));
         await this.ticking;
-        await Promise.resolve();
+        // A start that waits for its database needs turns of the event loop, which promises alone do not give.
+        await new Promise<void>((resolve) =>
+          this.executions.size === 0 && this.claiming.size > 0 ? this.ports.clock.after(10, resolve) : resolve(),
+        );
       }
     })();
     await Promise.race([ended, timeout]);
+    passed = true;
     cancel();
   }
 

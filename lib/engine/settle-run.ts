@@ -3,42 +3,61 @@
  * transaction (I3, I4). Each is safe to repeat after a COMMIT whose answer was lost: it recognises its own work.
  */
 import type { JournalEntry } from '../contracts/journal-entry.js';
-import type { Interaction } from '../contracts/interaction.js';
+import type { InboxMessage, Interaction } from '../contracts/interaction.js';
 import type { LockedRun, TransitionDecision } from '../contracts/ports/run-store.port.js';
 import type { RunChange, RunTotals } from '../contracts/run.js';
-import { isSettled } from '../contracts/run-status.js';
+import { isSettled, type RunStatus } from '../contracts/run-status.js';
 import { transitionOf, type RunVerb } from '../contracts/run-transitions.js';
 import { BrokenStoreError } from '../errors/store/broken-store.error.js';
 import { FencedError } from '../errors/store/fenced.error.js';
 import { advanceSession } from './sessions.js';
 
-/** What an attempt leaves with. */
+/** What an attempt writes in a transaction of its own: it leaves, or it stays and writes what an append cannot. */
 export interface Leave {
   attempt: number;
-  verb: RunVerb;
+  /** Null: the run stays with its owner. */
+  verb: RunVerb | null;
   /** Sequence of the last entry the attempt knows to be durable. */
   sequence: number;
-  /** Results still to be recorded, then the transition's own entry; times may depend on the store's clock. */
+  /** Results still to be recorded. */
+  results: JournalEntry[];
+  /** What follows them; times come from the store's clock. */
   entries: (now: number) => JournalEntry[];
+  /** After results and entries. */
   totals: RunTotals;
   change: (now: number) => RunChange;
   interactions?: (now: number) => Interaction[];
   /** Not to be done earlier by the store's clock; absent = at any time. */
   notBefore?: number;
+  /** What somebody else wrote that makes the run go on instead; read under its lock, so that nothing is missed (decision 2). */
+  instead?: (locked: LockedRun) => Stay | null;
+}
+
+/** What lets a run stay that was about to leave. */
+export interface Stay {
+  entries: JournalEntry[];
+  /** How many of the entries are results. */
+  results: number;
+  interactions?: Interaction[];
+  inbox?: InboxMessage[];
 }
 
 export interface LeaveResult {
-  /** `already`: an earlier call, whose answer was lost, had done it. */
-  outcome: 'left' | 'already' | 'too_early';
+  /** `already`: an earlier try, whose answer was lost, had done it. */
+  outcome: 'left' | 'stayed' | 'already' | 'too_early';
+  /** Everything appended, results first. */
   entries: JournalEntry[];
+  /** The part of `entries` that the attempt did not know of. */
+  news: JournalEntry[];
 }
 
 export function decideLeave(locked: LockedRun, leave: Leave): TransitionDecision<LeaveResult> {
   const { run, now } = locked;
-  const target = transitionOf('running', leave.verb)?.to;
-  const entries = leave.entries(now);
-  if (run.attempt === leave.attempt && run.status === target && run.sequence === leave.sequence + entries.length)
-    return { result: { outcome: 'already', entries } };
+  const target = leave.verb === null ? 'running' : transitionOf('running', leave.verb)?.to;
+  const entries = [...leave.results, ...leave.entries(now)];
+  if (run.attempt === leave.attempt && isOwnWork(locked, leave, target, entries.length)) {
+    return { result: { outcome: 'already', entries, news: [] } };
+  }
   if (run.attempt !== leave.attempt || run.status !== 'running' || target === undefined) {
     throw new FencedError(
       `Attempt ${leave.attempt} no longer owns run ${run.id}: it is ${run.status}, attempt ${run.attempt}.`,
@@ -51,18 +70,46 @@ export function decideLeave(locked: LockedRun, leave: Leave): TransitionDecision
       { details: { runId: run.id } },
     );
   }
-  if (leave.notBefore !== undefined && now < leave.notBefore) return { result: { outcome: 'too_early', entries: [] } };
+  if (leave.notBefore !== undefined && now < leave.notBefore)
+    return { result: { outcome: 'too_early', entries: [], news: [] } };
+  const stay = leave.instead?.(locked);
+  if (stay) return staying(leave, stay);
+  const interactions = leave.interactions?.(now);
+  if (leave.verb === null) {
+    return {
+      result: { outcome: 'stayed', entries, news: [] },
+      run: { change: {}, entries, totals: leave.totals },
+      ...(interactions && { interactions }),
+    };
+  }
   const change: RunChange = {
     ...leave.change(now),
     status: target,
+    interruptRequestedAt: null,
     activeMs: run.activeMs + Math.max(0, now - (run.claimedAt ?? now)),
   };
-  const interactions = leave.interactions?.(now);
   return {
-    result: { outcome: 'left', entries },
+    result: { outcome: 'left', entries, news: [] },
     ...(isSettled(target)
       ? settlement(locked, change, entries, leave.totals)
       : { run: { change, entries, totals: leave.totals }, ...(interactions && { interactions }) }),
+  };
+}
+
+/** A run that is still ours and ahead of what we know can only have been moved by an earlier try of this very transaction. */
+function isOwnWork({ run }: LockedRun, leave: Leave, target: RunStatus | undefined, added: number): boolean {
+  if (run.status === 'running')
+    return (leave.verb === null || leave.instead !== undefined) && run.sequence > leave.sequence;
+  return run.status === target && run.sequence === leave.sequence + added;
+}
+
+function staying(leave: Leave, stay: Stay): TransitionDecision<LeaveResult> {
+  const entries = [...leave.results, ...stay.entries];
+  return {
+    result: { outcome: 'stayed', entries, news: stay.entries },
+    run: { change: {}, entries, totals: { ...leave.totals, results: leave.totals.results + stay.results } },
+    ...(stay.interactions && { interactions: stay.interactions }),
+    ...(stay.inbox && { inbox: stay.inbox }),
   };
 }
 
@@ -94,6 +141,8 @@ export function settlement(
     interactions: locked.interactions
       .filter((interaction) => interaction.status === 'pending')
       .map((interaction) => ({ ...interaction, status: 'cancelled', decidedAt: now })),
-    inbox: locked.inbox.map((message) => ({ ...message, status: 'withdrawn' })),
+    inbox: locked.inbox
+      .filter(({ status }) => status === 'queued')
+      .map((message) => ({ ...message, status: 'withdrawn' })),
   };
 }

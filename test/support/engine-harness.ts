@@ -16,6 +16,7 @@ import { DEFAULT_RETRY_POLICY } from '../../lib/contracts/retry-policy.js';
 import type { ToolDefinition } from '../../lib/contracts/tool-definition.js';
 import { createEngine, type Engine } from '../../lib/engine/engine.js';
 import { DEFAULT_ENGINE_OPTIONS, type EngineOptions } from '../../lib/engine/engine-options.js';
+import { AjvSchemaChecker } from '../../lib/system/ajv-schema-checker.js';
 import { Sha256Digester } from '../../lib/system/sha256-digester.js';
 import { SystemClock } from '../../lib/system/system-clock.js';
 import { SystemIdSource } from '../../lib/system/system-id-source.js';
@@ -110,6 +111,8 @@ export interface TestEngine extends Engine {
   /** What was logged, by level. */
   logged: { level: string; message: string; fields: Record<string, unknown> }[];
   stop(): Promise<void>;
+  /** As if its process were gone: nobody stops it any more. For engines over a store that was killed. */
+  forget(): void;
 }
 
 const running = new Set<TestEngine>();
@@ -133,6 +136,8 @@ export async function engineOver(
     ids: new SystemIdSource(),
     digester: new Sha256Digester(),
     log: { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') },
+    guardrail: null,
+    schemas: new AjvSchemaChecker(),
     observers: [{ onEvent: (event) => void told.push(event) }],
     options: { ...DEFAULT_ENGINE_OPTIONS, pollMs: 20, pollIdleMs: 20, shutdownTimeoutMs: 2_000, ...options },
   });
@@ -145,6 +150,7 @@ export async function engineOver(
       running.delete(test);
       await engine.worker.drain();
     },
+    forget: () => void running.delete(test),
   };
   running.add(test);
   return test;

@@ -102,9 +102,9 @@ export interface LockedRun {
   run: RunRecord;
   /** The owner's lease while `running`; null otherwise. */
   lease: LeaseView | null;
-  /** Interactions with status `pending`, `approved`, `denied` or `answered` (not yet used), oldest first, then by id. */
+  /** Interactions that are neither `used` nor `cancelled`, oldest first, then by id. */
   interactions: Interaction[];
-  /** Messages with status `queued`, in order. */
+  /** All messages sent into the run, delivered ones included (their request ids stay taken), in order. */
   inbox: InboxMessage[];
   /** Only when asked for by `session: true`, and the run has a session; locked before the run. */
   session: SessionRecord | null;

@@ -3,7 +3,9 @@
  * and under which key.
  */
 import type { Actor } from '../actor.js';
+import type { Question } from '../interaction.js';
 import type { JsonObject, JsonValue } from '../json.js';
+import type { RecoveryPolicy } from '../recovery-policy.js';
 import type { ApprovalVerdict } from '../journal-entry.js';
 
 /** What a tool method gets beside its arguments (JRN-6). */
@@ -23,8 +25,41 @@ export interface ToolContext {
   deadline: number | null;
   /** Who the run works for, as given to `start`. */
   actor: Actor | null;
+  /**
+   * Asks a person in the middle of the work (PPL-8a). The method is left (a signal is thrown) and entered again from its beginning once answered; answers
+   * already given are returned at once, in order. What must not be done twice goes into `step` before it.
+   * @returns one answer per question id
+   * @throws QuestionNotAnsweredError when declined, cancelled or expired
+   */
+  ask(questions: Question | readonly Question[]): Promise<JsonObject>;
+  /** Asks a person to approve; otherwise as `ask`. @throws ApprovalDeniedError when denied or expired */
+  requestApproval(request: ApprovalRequest): Promise<ApprovalGiven>;
+  /**
+   * Work that is journaled by its key and not repeated when the method is entered again: its result is returned from the journal instead.
+   * @param recovery what to do about a step that was cut in the middle; default the tool's policy. Only `safe` and `idempotent` steps are repeated.
+   */
+  step<T>(key: string, work: () => T | Promise<T>, options?: { recovery?: StepRecovery }): Promise<T>;
   /** The transaction of a `transactional` tool (an `EntityManager` under `./typeorm`); throws once the method has settled. Undefined for other tools. */
   manager?: unknown;
+}
+
+export type StepRecovery = Extract<RecoveryPolicy, 'manual' | 'idempotent' | 'safe'>;
+
+export interface ApprovalRequest {
+  reason: string;
+  risk?: string;
+  approverRole?: string;
+  /** What is to be approved, shown to the person and bound to the decision. */
+  arguments?: JsonObject;
+  /** Ms; null = never expires; default the option `approvalExpires`. */
+  expiresInMs?: number | null;
+}
+
+export interface ApprovalGiven {
+  by: string;
+  note?: string;
+  /** As edited by the person, where they were. */
+  arguments?: JsonObject;
 }
 
 /** Hands the method its context at the moment it is entered: guards and pipes have passed. */

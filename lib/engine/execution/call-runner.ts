@@ -9,6 +9,7 @@ import type { RunRecord } from '../../contracts/run.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import type { EnginePorts } from '../engine-ports.js';
+import { digestOfAsk, interactionIdOf, type CallAsk } from '../interactions.js';
 import type { CallState } from '../journal/run-state.js';
 import { executeCall, probeCall, type CallEnd, type CallEnvironment } from './tool-call.js';
 
@@ -24,8 +25,10 @@ export interface AttemptHandle {
   controllerOf(key: string): AbortController;
   /** It is no longer being executed here. */
   release(key: string): void;
-  /** Takes a step with these results; failures are the attempt's business. */
-  step(results: JournalEntry[]): void;
+  /** Takes a step with these results, and an ask the method made; failures are the attempt's business. */
+  step(results: JournalEntry[], asked?: CallAsk): void;
+  /** Makes entries durable that move nothing on: the inside of a method (PPL-8a). */
+  record(entries: JournalEntry[]): Promise<void>;
   /** Takes a step whose commit ends this transaction; failures come back. */
   stepThrough(results: JournalEntry[], transaction: ToolTransaction): Promise<void>;
   /** Begins nothing more. */
@@ -46,14 +49,22 @@ export class CallRunner {
   constructor(
     private readonly ports: EnginePorts,
     private readonly agent: AgentDefinition,
-    run: RunRecord,
+    private readonly runRecord: RunRecord,
     private readonly attempt: AttemptHandle,
   ) {
     this.environment = {
       clock: ports.clock,
-      run,
+      run: runRecord,
       maxPayloadBytes: ports.options.maxPayloadBytes,
       mayAct: () => attempt.mayAct(),
+      inside: {
+        now: () => ports.clock.now(),
+        mayAct: () => attempt.mayAct(),
+        maxPayloadBytes: ports.options.maxPayloadBytes,
+        defaultExpiryMs: ports.options.approvalExpiresMs,
+        digestOf: (ask, call) => digestOfAsk(ask, call, runRecord, ports.digester),
+        record: (entries) => attempt.record(entries),
+      },
       warn: (message, fields) => ports.log.warn(message, fields),
     };
   }
@@ -84,18 +95,22 @@ export class CallRunner {
     void probeCall(this.environment, tool, call, cut, controller).then(
       (entries) => {
         this.attempt.release(call.key);
-        // Cut by ourselves: the next owner asks again.
-        this.attempt.step(controller.signal.aborted && !this.attempt.isOver() ? [] : entries);
+        this.attempt.step(entries);
       },
-      (error: unknown) => this.attempt.fail(error),
+      (error: unknown) => {
+        this.attempt.release(call.key);
+        this.attempt.fail(error);
+      },
     );
   }
 
   private async finish(call: CallState, tool: ToolDefinition | null, end: CallEnd): Promise<void> {
     if (end.end === 'probe') {
-      const leasePassed = new Promise<void>((resolve) => this.ports.clock.after(this.ports.options.leaseMs, resolve));
-      await Promise.race([end.zombie, leasePassed]);
-      return this.probe(tool as ToolDefinition, call, 'timeout');
+      await this.endedOrLeasePassed(end.zombie);
+      if (this.attempt.mayAct()) return this.probe(tool as ToolDefinition, call, 'timeout');
+      // Cancelled or let go of meanwhile: whoever owns the run next asks.
+      this.attempt.release(call.key);
+      return this.attempt.step([]);
     }
     this.attempt.release(call.key);
     if (end.end === 'result') return this.attempt.step(end.entries);
@@ -103,9 +118,27 @@ export class CallRunner {
       this.attempt.stopActing();
       return this.attempt.step([this.released(call.key)]);
     }
+    if (end.end === 'cut') {
+      this.attempt.stopActing();
+      return this.attempt.step([]);
+    }
+    if (end.end === 'asked') {
+      const interactionId = interactionIdOf(end.ask, call, this.runRecord, this.ports.digester);
+      return this.attempt.step([{ ...end.entry, interactionId } as JournalEntry], { ask: end.ask, call });
+    }
     // Still `started` in the journal; the next action begins it once more under the same operation id.
     call.status = 'ready';
     this.attempt.step([]);
+  }
+
+  /** Decision 17: while the tool may still be at work, its probe could only see the half of it. */
+  private async endedOrLeasePassed(zombie: Promise<void>): Promise<void> {
+    let cancel: () => void = () => undefined;
+    const leasePassed = new Promise<void>((resolve) => {
+      cancel = this.ports.clock.after(this.ports.options.leaseMs, resolve);
+    });
+    await Promise.race([zombie, leasePassed]);
+    cancel();
   }
 
   /** Nothing else of the run is in flight, and no lock of ours is held while the method runs. */

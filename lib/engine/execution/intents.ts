@@ -4,7 +4,7 @@ import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { Clock } from '../../contracts/ports/clock.port.js';
 import type { Digester } from '../../contracts/ports/digester.port.js';
 import { stricterPolicy } from '../../contracts/recovery-policy.js';
-import type { FrozenOptions } from '../../contracts/run.js';
+import type { RunRecord } from '../../contracts/run.js';
 import type { CallState, RunState } from '../journal/run-state.js';
 import type { ActionFacts, NextAction } from '../next-action.js';
 
@@ -46,21 +46,23 @@ export class IntentWriter {
   }
 }
 
-/** The facts `nextAction` needs, for an agent whose limits were frozen with the run. */
+/** The facts `nextAction` needs. Limits were frozen with the run; budget and interrupt are the row's. */
 export function actionFacts(
   agent: AgentDefinition,
-  frozen: FrozenOptions,
+  run: Pick<RunRecord, 'frozen' | 'budgetMaxTotalTokens' | 'interruptRequestedAt'>,
   maxOperations: number,
   inFlight: ActionFacts['inFlight'],
 ): ActionFacts {
   const exclusive = new Set(agent.tools.filter(({ recovery }) => recovery === 'transactional').map(({ name }) => name));
   return {
     inFlight,
-    toolConcurrency: frozen.toolConcurrency,
-    maxTurns: frozen.maxTurns,
+    toolConcurrency: run.frozen.toolConcurrency,
+    maxTurns: run.frozen.maxTurns,
     maxOperations,
-    maxModelAttempts: frozen.modelRetry.maxAttempts,
+    maxModelAttempts: run.frozen.modelRetry.maxAttempts,
     truncatedCalls: agent.truncatedCalls,
+    budget: run.budgetMaxTotalTokens,
+    interrupt: run.interruptRequestedAt !== null,
     isExclusive: (call) => exclusive.has(call.name),
   };
 }

@@ -1,21 +1,38 @@
 /** What an attempt writes when it leaves its run, per reason. Times come from the store's clock inside the transaction. */
-import type { JournalEntry } from '../../contracts/journal-entry.js';
-import type { RunChange, RunRecord } from '../../contracts/run.js';
-import { askFor, requestedEntry } from '../interactions.js';
+import type { Interaction } from '../../contracts/interaction.js';
+import type { RecordedError } from '../../contracts/journal-entry.js';
+import type { UserMessage } from '../../contracts/message.js';
+import type { LockedRun } from '../../contracts/ports/run-store.port.js';
+import type { RetryPolicy } from '../../contracts/retry-policy.js';
+import type { WaitReason } from '../../contracts/run-status.js';
+import type { RunRecord } from '../../contracts/run.js';
+import { decisionsToTakeUp, requestedEntry } from '../interactions.js';
+import type { RunState } from '../journal/run-state.js';
 import type { NextAction } from '../next-action.js';
-import type { Leave } from '../settle-run.js';
-import type { EnginePorts } from '../engine-ports.js';
+import type { Leave, Stay } from '../settle-run.js';
+import { retryDelay } from './model-turn.js';
 import type { ExecutionEnd } from './run-execution.js';
 
-export type LeavePlan = Pick<Leave, 'verb' | 'change' | 'entries' | 'interactions' | 'notBefore'> & {
+export type LeavePlan = Pick<Leave, 'verb' | 'change' | 'entries' | 'interactions' | 'notBefore' | 'instead'> & {
   end: ExecutionEnd;
   /** Ms after which the run may be claimed again by itself. */
   afterMs?: number;
 };
 
-type LeavingAction = Extract<NextAction, { do: 'complete' | 'fail' | 'suspend' | 'call_attention' }>;
+export type LeavingAction = Extract<
+  NextAction,
+  { do: 'complete' | 'fail' | 'suspend' | 'call_attention' | 'interrupt' }
+>;
 
-export function leaveFor(action: LeavingAction, run: RunRecord, ports: Pick<EnginePorts, 'digester'>): LeavePlan {
+/** What a leaving attempt knows about people. */
+export interface LeaveContext {
+  run: RunRecord;
+  state: RunState;
+  /** Asks that go with it, built at the store's time. */
+  asks: (now: number) => Interaction[];
+}
+
+export function leaveFor(action: LeavingAction, context: LeaveContext): LeavePlan {
   switch (action.do) {
     case 'complete':
       return {
@@ -23,6 +40,7 @@ export function leaveFor(action: LeavingAction, run: RunRecord, ports: Pick<Engi
         end: 'settled',
         entries: (at) => [{ type: 'run.completed', at }],
         change: () => ({ output: action.output, error: null }),
+        instead: (locked) => steeringToDeliver(locked, context.run.id),
       };
     case 'fail':
       return {
@@ -35,22 +53,80 @@ export function leaveFor(action: LeavingAction, run: RunRecord, ports: Pick<Engi
       return {
         verb: 'call_attention',
         end: 'suspended',
-        entries: (at) => [{ type: 'run.attention_needed', at, attention: action.attention }],
+        entries: (at) => [
+          ...context.asks(at).map((asked) => requestedEntry(asked, at)),
+          { type: 'run.attention_needed', at, attention: action.attention },
+        ],
         change: () => ({ attention: action.attention }),
+        interactions: context.asks,
       };
-    case 'suspend': {
-      const asks = (now: number) =>
-        action.calls
-          .filter(({ interactionId }) => interactionId === null)
-          .map((call) => askFor(call, run, now, ports.digester));
-      const change = (): RunChange => ({ waitingFor: ['approval'] });
-      const entries = (at: number): JournalEntry[] => [
-        ...asks(at).map((ask) => requestedEntry(ask, at)),
-        { type: 'run.suspended', at, waitingFor: ['approval'] },
-      ];
-      return { verb: 'suspend', end: 'suspended', entries, change, interactions: asks };
-    }
+    case 'interrupt':
+      return {
+        verb: 'interrupt',
+        end: 'suspended',
+        entries: (at) => [
+          ...context.asks(at).map((asked) => requestedEntry(asked, at)),
+          { type: 'run.interrupted', at },
+        ],
+        change: () => ({}),
+        interactions: context.asks,
+      };
+    case 'suspend':
+      return suspendPlan(action.waitingFor, context);
   }
+}
+
+/** Decisions made and tokens granted since the run was claimed let it go on at once: nobody has to wake it. */
+function suspendPlan(waitingFor: WaitReason[], { state, asks, run }: LeaveContext): LeavePlan {
+  const consumed = state.totals.usage.totalTokens;
+  const budget = run.budgetMaxTotalTokens;
+  return {
+    verb: 'suspend',
+    end: 'suspended',
+    entries: (at) => [
+      ...asks(at).map((asked) => requestedEntry(asked, at)),
+      ...(waitingFor.includes('budget')
+        ? [{ type: 'budget.exhausted' as const, at, maxTotalTokens: budget, consumed }]
+        : []),
+      { type: 'run.suspended', at, waitingFor },
+    ],
+    change: () => ({ waitingFor }),
+    interactions: asks,
+    instead: (locked) => {
+      const taken = decisionsToTakeUp(locked, state);
+      const limit = locked.run.budgetMaxTotalTokens;
+      const granted = waitingFor.includes('budget') && (limit === null || limit > consumed);
+      return taken.entries.length > 0 || granted ? taken : null;
+    },
+  };
+}
+
+/** STR-1: everything in the inbox becomes user messages, in order of acceptance; null when it is empty. */
+export function steeringToDeliver(locked: LockedRun, runId: string): Stay | null {
+  const queued = locked.inbox.filter(({ status }) => status === 'queued');
+  if (queued.length === 0) return null;
+  return {
+    results: 0,
+    entries: queued.map((message) => ({
+      type: 'run.steered',
+      at: locked.now,
+      requestId: message.requestId,
+      sender: message.sender,
+      message: { ...(message.message as unknown as UserMessage), id: `${runId}/steer/${message.requestId}` },
+    })),
+    inbox: queued.map((message) => ({ ...message, status: 'delivered' })),
+  };
+}
+
+/** A boundary at which messages wait: the run stays, and they are taken in. */
+export function deliverPlan(runId: string): LeavePlan {
+  return {
+    verb: null,
+    end: 'suspended',
+    entries: () => [],
+    change: () => ({}),
+    instead: (locked) => steeringToDeliver(locked, runId) ?? { entries: [], results: 0 },
+  };
 }
 
 /** RUN-6. @param limitAt epoch ms by the store's clock */
@@ -93,4 +169,19 @@ export function handOverPlan(run: RunRecord): LeavePlan {
     entries: (at) => [{ type: 'run.handed_over', at, attempt: run.attempt }],
     change: () => ({ wake: { cause: 'handover', ...(run.owner !== null && { previousOwner: run.owner }) } }),
   };
+}
+
+/** MOD-2: another try after a delay, or the end: permanent failures at once, passing ones when the tries are used up. */
+export function afterModelFailure(
+  policy: RetryPolicy,
+  key: string,
+  failures: number,
+  failure: RecordedError,
+  retryAfterMs: number | undefined,
+): LeavePlan | Extract<NextAction, { do: 'fail' }> {
+  const { code, message, retryable } = failure;
+  if (retryable !== true) return { do: 'fail', error: { code, message }, output: null };
+  if (failures < policy.maxAttempts) return backOffPlan(key, retryDelay(policy, failures, retryAfterMs), retryAfterMs);
+  const exhausted = `The model call failed ${failures} times: ${message}`;
+  return { do: 'fail', error: { code: 'MODEL_RETRIES_EXHAUSTED', message: exhausted }, output: null };
 }

@@ -11,6 +11,7 @@ import type { ModelReply, ModelReplyCall } from '../../contracts/ports/model-cli
 import type { RetryPolicy } from '../../contracts/retry-policy.js';
 import type { RunRecord } from '../../contracts/run.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
+import { settledUsage } from '../../contracts/usage.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import type { ModelCallError } from '../../errors/run/model-call.error.js';
 import type { RunState } from '../journal/run-state.js';
@@ -102,7 +103,7 @@ export class ReplyRecorder {
         key,
         message: { role: 'assistant', content },
         finishReason: reply.finishReason,
-        usage: reply.usage,
+        usage: settledUsage(reply.usage),
         calls,
       },
       ...refused,
@@ -201,7 +202,8 @@ async function parse(
   args: JsonObject,
 ): Promise<Awaited<ReturnType<ToolDefinition['caller']['parse']>>> {
   try {
-    return await tool.caller.parse(args);
+    // A copy: a validator that coerces in place must not rewrite what the model said.
+    return await tool.caller.parse(structuredClone(args));
   } catch (error) {
     return { ok: false, problems: [recordedError(error, 'INVALID_ARGUMENTS').message] };
   }

@@ -4,26 +4,39 @@
  * trouble never becomes a result). The order of steps is the order of results: JavaScript runs one step at a time, the journal writes them in that order.
  */
 import type { AgentDefinition } from '../../contracts/agent-definition.js';
+import type { Interaction } from '../../contracts/interaction.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { ToolTransaction } from '../../contracts/ports/run-store.port.js';
-import type { RunRecord } from '../../contracts/run.js';
+import type { RunRecord, RunTotals } from '../../contracts/run.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
+import { FencedError } from '../../errors/store/fenced.error.js';
 import type { EnginePorts } from '../engine-ports.js';
+import { asksOf, interactionFor, requestedEntry, type CallAsk } from '../interactions.js';
 import type { JournalFold } from '../journal/fold-journal.js';
 import { readRunState } from '../journal/read-whole-journal.js';
 import { RunJournal, type StepEntries } from '../journal/run-journal.js';
 import type { CallState, RunState } from '../journal/run-state.js';
-import { nextAction, type ActionFacts, type NextAction } from '../next-action.js';
-import { decideRecovery } from '../recovery-decision.js';
+import { keysOf, nextAction, type ActionFacts, type NextAction } from '../next-action.js';
 import { recordedError } from '../values/recorded-error.js';
-import { Backoff } from './backoff.js';
 import { RunDeadline } from './run-deadline.js';
 import { actionFacts, IntentWriter } from './intents.js';
 import { CallRunner, type AttemptHandle } from './call-runner.js';
-import { backOffPlan, handOverPlan, leaveFor, timeOutPlan, type LeavePlan } from './leave-plan.js';
+import {
+  afterModelFailure,
+  backOffPlan,
+  deliverPlan,
+  handOverPlan,
+  leaveFor,
+  timeOutPlan,
+  type LeaveContext,
+  type LeavePlan,
+} from './leave-plan.js';
 import { keepEvidence } from './late-result.js';
-import { ReplyRecorder, requestModel, retryDelay, type ModelFailure } from './model-turn.js';
-import { decideLeave } from '../settle-run.js';
+import { Backoff } from './backoff.js';
+import { offerTransaction } from './offer-transaction.js';
+import { recoverCalls } from './recover-calls.js';
+import { ReplyRecorder, requestModel, type ModelFailure } from './model-turn.js';
+import { decideLeave, type LeaveResult } from '../settle-run.js';
 
 /** How an attempt ended in this process. */
 export type ExecutionEnd = 'settled' | 'suspended' | 'backing_off' | 'handed_over' | 'lost';
@@ -47,6 +60,8 @@ export interface Claimed {
   state: RunState;
   /** The action whose intents were committed with the claim; null = decide now. */
   begun: NextAction | null;
+  /** Messages wait in the inbox. */
+  inboxWaiting: boolean;
 }
 
 export class RunExecution {
@@ -66,6 +81,7 @@ export class RunExecution {
   private readonly deadline: RunDeadline;
   private readonly calls: CallRunner;
   private leaving = false;
+  private inboxWaiting: boolean;
 
   constructor(
     private readonly ports: EnginePorts,
@@ -75,7 +91,7 @@ export class RunExecution {
   ) {
     this.ended = new Promise((resolve) => (this.resolveEnded = resolve));
     ({ run: this.run, agent: this.agent, state: this.state } = claimed);
-    this.facts = actionFacts(this.agent, this.run.frozen, ports.options.maxOperations, this.inFlight);
+    this.facts = actionFacts(this.agent, this.run, ports.options.maxOperations, this.inFlight);
     this.journal = new RunJournal(ports, { runId: this.run.id, attempt: this.run.attempt }, this.state.sequence, {
       onLanded: (first, entries) => hooks.onCommitted(this.run, first, entries),
       mayAct: () => this.mayAct(),
@@ -83,6 +99,7 @@ export class RunExecution {
     this.intents = new IntentWriter(ports, this.agent);
     this.replies = new ReplyRecorder(ports, this.agent, this.run);
     this.deadline = new RunDeadline(ports.clock, this.run);
+    this.inboxWaiting = claimed.inboxWaiting;
     this.calls = new CallRunner(ports, this.agent, this.run, this.handle());
   }
 
@@ -116,6 +133,17 @@ export class RunExecution {
     this.handOverIfIdle();
   }
 
+  /** A caller wants the run to stop at its next boundary (RUN-3). */
+  interrupt(): void {
+    if (this.facts.interrupt) return;
+    this.facts.interrupt = true;
+  }
+
+  /** A message waits in the inbox: taken in at the next boundary (STR-1). */
+  noticeInbox(): void {
+    this.inboxWaiting = true;
+  }
+
   /** Tells everything in flight to stop. What it still returns is recorded. */
   abortCalls(reason: string): void {
     for (const controller of this.inFlight.values()) controller.abort(new Error(reason));
@@ -132,82 +160,113 @@ export class RunExecution {
 
   /** What a claim finds begun and unfinished (JRN-5): each call by its policy, all of them independently. */
   private recover(): JournalEntry[] {
-    const at = this.ports.clock.now();
-    const entries: JournalEntry[] = [];
-    for (const call of this.state.calls.filter(({ status }) => status === 'started')) {
-      const tool = this.calls.toolOf(call);
-      switch (
-        decideRecovery({
-          stored: call.recovery ?? 'manual',
-          current: tool?.recovery ?? null,
-          cut: 'crash',
-          attempts: call.attempts,
-        })
-      ) {
-        case 'repeat':
-        case 'error':
-          // Begun again by the next action, with an intent of its own: the journal goes on saying `started` until then.
-          call.status = 'ready';
-          break;
-        case 'probe':
-          if (tool) this.calls.probe(tool, call, 'crash');
-          else entries.push({ type: 'tool.uncertain', at, key: call.key, cut: 'crash', told: false });
-          break;
-        case 'inform':
-          entries.push({ type: 'tool.uncertain', at, key: call.key, cut: 'crash', told: true });
-          break;
-        case 'attention':
-          entries.push({ type: 'tool.uncertain', at, key: call.key, cut: 'crash', told: false });
-      }
-    }
+    const { entries, probes } = recoverCalls(this.state, (call) => this.calls.toolOf(call), this.ports.clock.now());
+    for (const { tool, call } of probes) this.calls.probe(tool, call, 'crash');
     return entries;
   }
 
   /** One turn of the loop: results in, the next action's intents out, both in one commit. */
-  private step(results: JournalEntry[], transaction?: ToolTransaction): void {
-    void this.tryStep(results, transaction).catch((error: unknown) => this.fail(error, results));
+  private step(results: JournalEntry[], transaction?: ToolTransaction, asked?: CallAsk): void {
+    void this.tryStep(results, transaction, asked).catch((error: unknown) => this.fail(error, results));
   }
 
-  private async tryStep(results: JournalEntry[], transaction?: ToolTransaction): Promise<void> {
+  private async tryStep(results: JournalEntry[], transaction?: ToolTransaction, asked?: CallAsk): Promise<void> {
     if (this.mode === 'over' || this.leaving) return keepEvidence(this.ports, this.run, results);
     this.apply(results);
-    const totalsAfterResults = this.state.totals;
+    const totals = this.state.totals;
     const action: NextAction = this.mode === 'parking' ? { do: 'await' } : nextAction(this.state, this.facts);
-    if (action.do === 'await' || action.do === 'call_model' || action.do === 'start_calls') {
-      const intents = action.do === 'await' ? [] : this.intents.write(action, this.state);
-      this.apply(intents);
-      if (action.do !== 'await') this.reserve(action);
-      await this.commit(
-        { results, intents, totalsAfterResults, totalsAfterIntents: this.state.totals },
-        action,
-        transaction,
-      );
-      return;
-    }
+    const begins = action.do === 'await' || action.do === 'call_model' || action.do === 'start_calls';
+    const asks = [
+      ...(asked ? [asked] : []),
+      ...(this.mode === 'acting' ? asksOf(this.state.calls, this.ports.options.approvalExpiresMs) : []),
+    ];
+    const delivers = action.do === 'call_model' && action.attempt === 1 && this.inboxWaiting;
+    if (begins && !delivers && asks.length === 0) return this.commit(results, totals, action, transaction);
+    // What follows needs a transaction of its own, with the run's row locked.
     if (transaction) {
       await this.journal.commitThrough(transaction, {
         results,
         intents: [],
-        totalsAfterResults,
-        totalsAfterIntents: totalsAfterResults,
+        totalsAfterResults: totals,
+        totalsAfterIntents: totals,
       });
       results = [];
     }
-    await this.leave(leaveFor(action, this.run, this.ports), results);
+    if (delivers) {
+      this.inboxWaiting = false;
+      await this.leave(deliverPlan(this.run.id), results);
+    } else if (begins) await this.ask(asks, results, action);
+    else await this.leave(leaveFor(action, this.leaveContext(asks)), results);
+  }
+
+  private leaveContext(asks: CallAsk[]): LeaveContext {
+    const { run, state, ports } = this;
+    const build = (now: number): Interaction[] =>
+      asks.map(({ ask, call }) => interactionFor(ask, call, run, now, ports.digester));
+    return { run: this.run, state, asks: build };
+  }
+
+  /** PPL-1: asks are committed with the step that needs them, while the calls that need none go on. */
+  private async ask(asks: CallAsk[], results: JournalEntry[], action: NextAction): Promise<void> {
+    const built = this.leaveContext(asks).asks;
+    const intents = this.announce(action);
+    const requested = (at: number): JournalEntry[] => built(at).map((asked) => requestedEntry(asked, at));
+    this.apply(requested(this.ports.clock.now()));
+    const plan: LeavePlan = {
+      verb: null,
+      end: 'suspended',
+      entries: (at) => [...intents, ...requested(at)],
+      change: () => ({}),
+      interactions: built,
+    };
+    await this.transact(plan, results);
+    if (this.mode === 'over') return;
+    this.act(action);
+    this.handOverIfIdle();
+  }
+
+  /** Entries from the inside of a method: durable before it goes on. */
+  private async record(entries: JournalEntry[]): Promise<void> {
+    if (this.mode === 'over' || this.leaving) throw new FencedError(`Run ${this.run.id} is no longer executed here.`);
+    this.apply(entries);
+    const { totals } = this.state;
+    await this.journal.append({
+      results: entries,
+      intents: [],
+      totalsAfterResults: totals,
+      totalsAfterIntents: totals,
+    });
   }
 
   private apply(entries: readonly JournalEntry[]): void {
     for (const entry of entries) this.fold.apply(this.state, entry);
   }
 
-  private async commit(step: StepEntries, action: NextAction, transaction?: ToolTransaction): Promise<void> {
+  /** The usual step: results and the next intents in one append. */
+  private async commit(
+    results: JournalEntry[],
+    totalsAfterResults: RunTotals,
+    action: NextAction,
+    transaction?: ToolTransaction,
+  ): Promise<void> {
+    const intents = this.announce(action);
+    const step: StepEntries = { results, intents, totalsAfterResults, totalsAfterIntents: this.state.totals };
     let landed: 'all' | 'results' = 'all';
     if (transaction) await this.journal.commitThrough(transaction, step);
-    else if (step.results.length + step.intents.length > 0) landed = await this.journal.append(step);
+    else if (results.length + intents.length > 0) landed = await this.journal.append(step);
     if (this.mode === 'over') return;
-    if (landed === 'results') this.unreserve(action);
-    else this.act(action);
+    if (landed === 'all') this.act(action);
+    else this.dropIntents(action, totalsAfterResults);
     this.handOverIfIdle();
+  }
+
+  /** Writes and folds the intents of an action, and counts it as being executed from now on. */
+  private announce(action: NextAction): JournalEntry[] {
+    if (action.do !== 'call_model' && action.do !== 'start_calls') return [];
+    const intents = this.intents.write(action, this.state);
+    this.apply(intents);
+    this.reserve(action);
+    return intents;
   }
 
   // ---- acting ----
@@ -218,6 +277,13 @@ export class RunExecution {
 
   private unreserve(action: NextAction): void {
     for (const key of keysOf(action)) this.inFlight.delete(key);
+  }
+
+  /** They were not written, because the lease had run out: the fold is ahead of the journal, and the next owner begins from there. */
+  private dropIntents(action: NextAction, totals: RunTotals): void {
+    this.unreserve(action);
+    this.state.totals = totals;
+    this.stopActing();
   }
 
   private act(action: NextAction): void {
@@ -234,7 +300,7 @@ export class RunExecution {
   /** The lease ran out, or a shutdown began, between the intent's commit and the act: never begun (JRN-5a). */
   private release(action: NextAction): void {
     this.unreserve(action);
-    this.mode = 'parking';
+    this.stopActing();
     const at = this.ports.clock.now();
     this.step(action.do === 'start_calls' ? action.calls.map(({ key }) => ({ type: 'tool.released', at, key })) : []);
   }
@@ -249,7 +315,7 @@ export class RunExecution {
       );
       const entries = 'reply' in outcome ? await this.replies.record(key, outcome.reply, this.state) : [];
       this.inFlight.delete(key);
-      if ('failure' in outcome && this.mode !== 'over') await this.modelFailed(key, outcome);
+      if ('failure' in outcome && this.mode !== 'over' && !this.leaving) await this.modelFailed(key, outcome);
       else this.step(entries);
     } catch (error) {
       this.fail(error, []);
@@ -266,18 +332,8 @@ export class RunExecution {
       error: failure,
     };
     this.apply([failed]);
-    const policy = this.run.frozen.modelRetry;
-    const exhausted = model.failures >= policy.maxAttempts;
-    if (failure.retryable === true && !exhausted)
-      return this.leave(backOffPlan(key, retryDelay(policy, model.failures, retryAfterMs), retryAfterMs), [failed]);
-    const error =
-      failure.retryable === true
-        ? {
-            code: 'MODEL_RETRIES_EXHAUSTED',
-            message: `The model call failed ${model.failures} times: ${failure.message}`,
-          }
-        : { code: failure.code, message: failure.message };
-    await this.leave(leaveFor({ do: 'fail', error, output: null }, this.run, this.ports), [failed]);
+    const after = afterModelFailure(this.run.frozen.modelRetry, key, model.failures, failure, retryAfterMs);
+    await this.leave('error' in after ? leaveFor(after, this.leaveContext([])) : after, [failed]);
   }
 
   // ---- leaving ----
@@ -298,35 +354,63 @@ export class RunExecution {
     await this.leave(timeOutPlan(this.deadline.limitAt as number), cut).catch((error: unknown) => this.fail(error, []));
   }
 
+  /** Leaves the run, unless what somebody else wrote meanwhile lets it go on. */
   private async leave(plan: LeavePlan, results: JournalEntry[]): Promise<void> {
     this.leaving = true;
-    await this.journal.idle();
-    const backoff = new Backoff(this.ports);
-    while (this.mode !== 'over') {
-      try {
-        const answer = await this.ports.store.transition({
-          runId: this.run.id,
-          session: this.run.sessionId !== null,
-          decide: (locked) =>
-            decideLeave(locked, {
-              ...plan,
-              attempt: this.run.attempt,
-              sequence: this.journal.sequence,
-              entries: (now) => [...results, ...plan.entries(now)],
-              totals: this.state.totals,
-            }),
-        });
-        if (answer.outcome !== 'done') return this.lose('the run no longer exists');
-        if (answer.result.outcome !== 'too_early') {
-          this.finish(plan.end);
-          this.journal.landed(answer.result.entries);
-          return this.hooks.onClaimable(this.run.id, plan.afterMs ?? 0);
-        }
-      } catch (error) {
-        if (!AgentRunsError.is(error) || error.family !== 'store' || !error.retryable) throw error;
-      }
-      await backoff.wait();
+    const answer = await this.transact(plan, results);
+    if (!answer || this.mode === 'over') return;
+    this.leaving = false;
+    this.apply(answer.news);
+    this.step([]);
+  }
+
+  /** A transaction of this attempt with the run's row locked, in turn with its appends. Null when the run is over here. */
+  private transact(plan: LeavePlan, results: JournalEntry[]): Promise<LeaveResult | null> {
+    // As of now: what siblings bring home while this waits for its turn is counted by their own appends.
+    const { totals } = this.state;
+    return this.journal.alone(() => this.transactNow(plan, results, totals));
+  }
+
+  private async transactNow(
+    plan: LeavePlan,
+    results: JournalEntry[],
+    totals: RunTotals,
+  ): Promise<LeaveResult | null> {
+    const answer = await offerTransaction(
+      this.ports,
+      { runId: this.run.id, session: this.run.sessionId !== null && plan.verb !== null },
+      (locked) =>
+        decideLeave(locked, {
+          ...plan,
+          attempt: this.run.attempt,
+          sequence: this.journal.sequence,
+          results,
+          totals,
+        }),
+      () => this.mode === 'over',
+    );
+    if (answer === 'gone') this.lose('the run no longer exists');
+    if (answer === 'gone' || answer === 'over') return null;
+    if (answer.advanced)
+      this.hooks.onCommitted(answer.advanced.run, answer.advanced.firstSequence, answer.advanced.entries);
+    return this.afterTransaction(plan, answer.result, answer.run);
+  }
+
+  private async afterTransaction(plan: LeavePlan, result: LeaveResult, stored: RunRecord): Promise<LeaveResult> {
+    if (stored.status !== 'running') {
+      this.finish(plan.end);
+      this.journal.landed(result.entries);
+      this.hooks.onClaimable(this.run.id, plan.afterMs ?? 0);
+      return result;
     }
+    this.facts.budget = stored.budgetMaxTotalTokens;
+    if (result.outcome === 'stayed' || !plan.instead) {
+      this.journal.landed(result.entries);
+      return result;
+    }
+    // An earlier try stayed, and its answer was lost: only the journal knows what it wrote.
+    await this.refold();
+    return { ...result, news: [] };
   }
 
   private finish(end: ExecutionEnd): void {
@@ -348,7 +432,7 @@ export class RunExecution {
     }
     if (AgentRunsError.is(error) && error.family === 'store' && error.retryable) {
       this.ports.log.warn('the store did not take a step; the run is let go of', fields);
-      if (this.mode === 'acting') this.mode = 'parking';
+      this.stopActing();
       return this.handOverIfIdle();
     }
     if (AgentRunsError.is(error) && error.family === 'store') {
@@ -360,13 +444,17 @@ export class RunExecution {
     if (this.leaving) return this.lose('a step failed in the engine itself');
     const detail = `A step could not be taken: ${recordedError(error, 'TOOL_FAILED').message}. The journal up to sequence ${this.journal.sequence} is kept; retry the run once the cause is mended.`;
     void this.leave(
-      leaveFor({ do: 'call_attention', attention: { reason: 'journal_corrupt', detail } }, this.run, this.ports),
+      leaveFor({ do: 'call_attention', attention: { reason: 'journal_corrupt', detail } }, this.leaveContext([])),
       [],
     ).catch(() => this.lose('a step failed in the engine itself'));
   }
 
   private mayAct(): boolean {
-    return this.mode === 'acting' && this.hooks.leaseHeld();
+    return this.mode === 'acting' && !this.leaving && this.hooks.leaseHeld();
+  }
+
+  private stopActing(): void {
+    if (this.mode === 'acting') this.mode = 'parking';
   }
 
   /** What the runner of calls may do to this attempt. */
@@ -378,11 +466,10 @@ export class RunExecution {
       hold: (key) => this.hold(key),
       controllerOf: (key) => this.inFlight.get(key) as AbortController,
       release: (key) => void this.inFlight.delete(key),
-      step: (results) => this.step(results),
+      step: (results, asked) => this.step(results, undefined, asked),
+      record: (entries) => this.record(entries),
       stepThrough: (results, transaction) => this.tryStep(results, transaction),
-      stopActing: () => {
-        if (this.mode === 'acting') this.mode = 'parking';
-      },
+      stopActing: () => this.stopActing(),
       refold: () => this.refold(),
       backOffAfter: (released) => {
         this.apply([released]);
@@ -400,21 +487,24 @@ export class RunExecution {
     return controller;
   }
 
-  /** The journal is the truth when a folded step was refused; nothing is in flight then. */
+  /** The journal is the truth when a folded step was refused, or its fate is unknown; nothing is in flight then. */
   private async refold(): Promise<boolean> {
     const history = this.state.messages.slice(0, this.state.historyLength);
-    const stored = await readRunState(this.ports.store, this.fold, this.run.id, history);
-    if (!stored) {
-      this.lose('the run no longer exists');
-      return false;
+    const backoff = new Backoff(this.ports);
+    while (this.mode !== 'over') {
+      try {
+        const stored = await readRunState(this.ports.store, this.fold, this.run.id, history);
+        if (!stored) break;
+        this.state = stored.state;
+        this.journal.caughtUp(stored.state.sequence);
+        this.inFlight.clear();
+        return true;
+      } catch (error) {
+        if (!AgentRunsError.is(error) || error.family !== 'store' || !error.retryable) throw error;
+        await backoff.wait();
+      }
     }
-    this.state = stored.state;
-    this.inFlight.clear();
-    return true;
+    this.lose('the run no longer exists');
+    return false;
   }
-}
-
-function keysOf(action: NextAction): string[] {
-  if (action.do === 'call_model') return [action.key];
-  return action.do === 'start_calls' ? action.calls.map(({ key }) => key) : [];
 }

@@ -9,7 +9,9 @@ import type { RunRecord } from '../../contracts/run.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import type { CallState } from '../journal/run-state.js';
+import type { Ask } from '../interactions.js';
 import { decideRecovery } from '../recovery-decision.js';
+import { MethodInside, type InsidePorts } from './method-inside.js';
 import { normaliseResult } from '../values/normalise-result.js';
 import { recordedError } from '../values/recorded-error.js';
 import { timedCall } from './timed-call.js';
@@ -19,6 +21,10 @@ export type CallEnd =
   | { end: 'result'; entries: JournalEntry[] }
   /** The method was not entered: the intent is taken back. */
   | { end: 'released' }
+  /** Cut by ourselves in the middle: no result, so recovery decides. */
+  | { end: 'cut' }
+  /** The method asked somebody and left. */
+  | { end: 'asked'; ask: Ask; entry: JournalEntry }
   /** Timed out, and the policy allows one more execution under the same key. */
   | { end: 'again' }
   /** Timed out; the probe may be asked once this promise or a lease has passed. */
@@ -30,6 +36,8 @@ export interface CallEnvironment {
   maxPayloadBytes: number;
   /** Whether this process may begin an effect now. */
   mayAct: () => boolean;
+  /** What the inside of a method needs of the attempt. */
+  inside: InsidePorts;
   warn: (message: string, fields: Record<string, unknown>) => void;
 }
 
@@ -58,7 +66,10 @@ export async function executeCall(
 ): Promise<CallEnd> {
   const { clock, run } = environment;
   let entered = false;
+  let refused = false;
+  const inside = new MethodInside(call, environment.inside);
   const context: ToolContext = {
+    ...inside.context(),
     runId: run.id,
     sessionId: run.sessionId,
     agent: run.agent,
@@ -72,22 +83,38 @@ export async function executeCall(
   const result = await timedCall(clock, limitMs ?? null, controller, () =>
     tool.caller.call(structuredClone(call.input), context, {
       onEnter: async () => {
-        if (!environment.mayAct() || controller.signal.aborted)
-          throw new NotEntered('the run may not begin this call now');
+        const requireEntry = (): void => {
+          refused = !environment.mayAct() || controller.signal.aborted;
+          if (refused) throw new NotEntered('the run may not begin this call now');
+        };
+        requireEntry();
         const addition = await onEnter();
+        // Opening a transaction takes time, in which the lease or the patience may have ended.
+        requireEntry();
         entered = true;
         return addition;
       },
     }),
   );
   if (result.ended === 'timed_out') return timedOut(environment, tool, call, entered, limitMs as number, result.zombie);
+  // What the method did after it asked, or after it met a step nobody may repeat, counts for nothing.
+  const left = inside.end(clock.now());
+  if (left) return left;
   if (result.ended === 'threw') {
-    if (result.error instanceof NotEntered || (!entered && controller.signal.aborted)) return { end: 'released' };
-    if ((AgentRunsError.is(result.error) && result.error.family === 'store') || rethrow?.(result.error))
-      throw result.error;
+    if (entered && controller.signal.aborted) return { end: 'cut' };
+    if (refused || (!entered && controller.signal.aborted)) return { end: 'released' };
+    if (isStoreTrouble(result.error, entered) || rethrow?.(result.error)) throw result.error;
     return { end: 'result', entries: [refusalOf(clock, call, result.error)] };
   }
   return { end: 'result', entries: [recordOutcome(environment, tool, call, result.value)] };
+}
+
+/**
+ * Ours before the method is entered (its transaction could not be opened). What a method lets out is ours only where it passes: a tool that meets another
+ * run's corrupt journal, or another broken store, has met an error of its own.
+ */
+function isStoreTrouble(error: unknown, entered: boolean): boolean {
+  return AgentRunsError.is(error) && error.family === 'store' && (!entered || error.retryable);
 }
 
 function refusalOf(clock: Clock, call: CallState, error: unknown): JournalEntry {
@@ -124,7 +151,8 @@ function recordOutcome(
     };
   const problem = `${normalised.problem} at ${normalised.path}`;
   // A read can simply be reported; a transaction is rolled back by the caller. Anything else may have had its effect.
-  if (tool.recovery === 'safe' || tool.recovery === 'transactional') {
+  const recovery = call.recovery ?? tool.recovery;
+  if (recovery === 'safe' || recovery === 'transactional' || tool.recovery === 'transactional') {
     return {
       type: 'tool.failed',
       at,
@@ -133,7 +161,15 @@ function recordOutcome(
       error: { code: 'UNSERIALISABLE_RESULT', message: `The tool returned what cannot be recorded: ${problem}.` },
     };
   }
-  return { type: 'tool.uncertain', at, key: call.key, cut: null, told: false, problem };
+  return {
+    type: 'tool.uncertain',
+    at,
+    key: call.key,
+    cut: null,
+    told: false,
+    problem: `the tool returned what cannot be recorded (${problem})`,
+    reason: 'unserialisable_result',
+  };
 }
 
 function timedOut(
@@ -198,6 +234,8 @@ export async function probeCall(
       signal: controller.signal,
     }),
   );
+  // Told to stop by ourselves: that is no answer, and the next owner asks again.
+  if (asked.ended === 'threw' && controller.signal.aborted) return [];
   const at = clock.now();
   const answer: ProbeResult = asked.ended === 'returned' && asked.value ? asked.value : { result: 'unknown' };
   if (asked.ended === 'threw')

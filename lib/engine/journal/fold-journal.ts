@@ -2,13 +2,21 @@
  * The fold: entry by entry from a journal to a {@link RunState} (JRN-4). Deterministic, so a restart sees exactly what the first process saw.
  * Kept here: I5 (the results of a reply become one message, in call order, when the last of them is in) and I9 (usage is the sum of committed replies).
  */
-import type { JournalEntry, ModelCompleted, ModelStarted, SequencedEntry } from '../../contracts/journal-entry.js';
+import type { InteractionDecision } from '../../contracts/interaction.js';
+import type {
+  InteractionDecided,
+  JournalEntry,
+  ModelCompleted,
+  ModelStarted,
+  SequencedEntry,
+  ToolWaiting,
+} from '../../contracts/journal-entry.js';
 import type { JsonValue } from '../../contracts/json.js';
 import type { Message, ToolOutcome } from '../../contracts/message.js';
 import type { Operation } from '../../contracts/operation.js';
 import type { Digester } from '../../contracts/ports/digester.port.js';
-import { addUsage } from '../../contracts/usage.js';
-import type { CallState, RunState } from './run-state.js';
+import { addUsage, type UsageTotals } from '../../contracts/usage.js';
+import type { CallState, PastPart, RunState } from './run-state.js';
 
 export class JournalFold {
   constructor(private readonly digester: Digester) {}
@@ -34,8 +42,32 @@ export class JournalFold {
         return this.beginPart(state, entry.part, entry.messages);
       case 'run.steered':
         return this.addMessage(state, entry.message);
+      case 'run.started':
+      case 'run.resumed':
+        state.partStart.at ??= entry.at;
+        return;
       case 'run.retried':
+        state.ended = null;
         if (state.model) state.model.failures = 0;
+        return;
+      case 'run.completed':
+        state.ended = { status: 'completed', error: null, at: entry.at };
+        return;
+      case 'run.cancelled':
+        state.ended = { status: 'cancelled', error: null, at: entry.at };
+        return;
+      case 'run.failed':
+      case 'run.blocked':
+      case 'run.timed_out':
+        state.ended = { status: SETTLED_BY[entry.type], error: entry.error, at: entry.at };
+        return;
+      case 'budget.granted':
+        state.grants.push({
+          amount: entry.amount ?? 0,
+          by: entry.by ?? 'unknown',
+          ...(entry.note !== undefined && { note: entry.note }),
+          at: entry.at,
+        });
         return;
       case 'model.started':
         return this.modelStarted(state, entry);
@@ -64,12 +96,27 @@ export class JournalFold {
       }
       case 'tool.released':
         return this.reopen(state, entry.key);
-      case 'interaction.requested': {
-        const call = this.callOf(state, entry.key);
-        call.status = 'waiting';
-        call.interactionId = entry.interactionId;
+      case 'interaction.requested':
+        return this.requested(state, entry.key, entry.interactionId);
+      case 'interaction.answered':
+      case 'interaction.expired':
+        return this.decided(state, entry);
+      case 'tool.waiting':
+        return this.methodAsked(state, entry);
+      case 'tool.step_started':
+        this.callOf(state, entry.key).steps.set(entry.step, {
+          status: 'started',
+          recovery: entry.recovery ?? 'manual',
+        });
         return;
-      }
+      case 'tool.step_completed':
+        this.callOf(state, entry.key).steps.set(
+          entry.step,
+          entry.error
+            ? { status: 'failed', error: entry.error }
+            : { status: 'completed', output: entry.output ?? null },
+        );
+        return;
       case 'tool.completed':
         return this.finish(state, entry.key, 'success', entry.output, entry.at);
       case 'tool.failed':
@@ -87,7 +134,8 @@ export class JournalFold {
         const call = this.callOf(state, entry.key);
         call.status = 'uncertain';
         call.cut = entry.cut;
-        call.problem = entry.problem ?? null;
+        call.problem =
+          entry.problem === undefined ? null : { detail: entry.problem, reason: entry.reason ?? 'uncertain_outcome' };
         this.update(state, entry.key, { status: 'uncertain', ...(entry.cut && { cut: entry.cut }) });
         return;
       }
@@ -108,7 +156,40 @@ export class JournalFold {
     }
   }
 
+  private requested(state: RunState, key: string, interactionId: string): void {
+    const call = this.callOf(state, key);
+    // An ask of the method itself is told by `tool.waiting`, which comes with it.
+    if (call.asks.some((ask) => ask.interactionId === interactionId)) return;
+    call.status = 'waiting';
+    call.interactionId = interactionId;
+  }
+
+  private methodAsked(state: RunState, entry: ToolWaiting): void {
+    const call = this.callOf(state, entry.key);
+    call.status = 'waiting';
+    call.asks[entry.ordinal] = { interactionId: entry.interactionId, digest: entry.digest, decision: null };
+    this.update(state, entry.key, { status: 'waiting' });
+  }
+
+  /** PPL-4, PPL-5: what a person decided about a call, or told it. */
+  private decided(state: RunState, { key, interactionId, decision, at }: InteractionDecided): void {
+    const call = this.callOf(state, key);
+    const ask = call.asks.find((candidate) => candidate.interactionId === interactionId);
+    if (ask) {
+      ask.decision = decision;
+      return this.reopen(state, key);
+    }
+    if ('decision' in decision) {
+      if (decision.decision === 'deny') return this.finish(state, key, 'denied', refusalText(decision), at);
+      call.input = decision.arguments ?? call.input;
+      return this.reopen(state, key);
+    }
+    if (decision.action === 'accept') return this.finish(state, key, 'success', decision.answers, at);
+    this.finish(state, key, 'denied', refusalText(decision), at);
+  }
+
   private addInput(state: RunState, messages: readonly Message[]): void {
+    state.input = [...messages];
     messages.forEach((message, index) =>
       this.addMessage(state, { ...message, id: message.id ?? `${state.runId}/r${state.part}.i${index}` }),
     );
@@ -116,6 +197,9 @@ export class JournalFold {
 
   private beginPart(state: RunState, part: number, messages: readonly Message[]): void {
     const history = state.messages.slice(0, state.historyLength);
+    state.previous.push(pastPart(state));
+    state.partStart = { at: null, totals: state.totals };
+    state.ended = null;
     state.part = part;
     state.modelOperations = 0;
     state.messages = [];
@@ -155,7 +239,7 @@ export class JournalFold {
       entry.message.content.flatMap((part) => (part.type === 'tool-call' ? [[part.callId, part] as const] : [])),
     );
     state.calls = entry.calls.map((verdict): CallState => {
-      const waiting = verdict.approval !== undefined;
+      const waiting = verdict.approval !== undefined || verdict.questions !== undefined;
       state.operations.set(verdict.key, {
         ...operation(verdict.key, 'tool', verdict.name, null),
         status: 'waiting',
@@ -169,7 +253,10 @@ export class JournalFold {
         recovery: verdict.recovery,
         input: verdict.input ?? parts.get(verdict.callId)?.arguments ?? {},
         approval: verdict.approval ?? null,
+        questions: verdict.questions ?? null,
         interactionId: null,
+        asks: [],
+        steps: new Map(),
         status: waiting ? 'waiting' : 'ready',
         attempts: 0,
         cut: null,
@@ -229,6 +316,39 @@ export class JournalFold {
     if (known) Object.assign(known, change);
   }
 }
+
+function refusalText(decision: Exclude<InteractionDecision, { decision: 'approve' } | { action: 'accept' }>): string {
+  const verb = 'decision' in decision ? 'Denied' : decision.action === 'decline' ? 'Declined' : 'Cancelled';
+  return decision.note === undefined ? `${verb} by ${decision.by}.` : `${verb} by ${decision.by}: ${decision.note}`;
+}
+
+function pastPart(state: RunState): PastPart {
+  const { totals, partStart, ended } = state;
+  const text = latestText(state);
+  const usage = { ...totals.usage };
+  for (const name of Object.keys(usage) as (keyof UsageTotals)[]) usage[name] -= partStart.totals.usage[name];
+  return {
+    status: ended?.status ?? 'failed',
+    output: text === '' ? null : text,
+    error: ended?.error ?? null,
+    turns: totals.turn - partStart.totals.turn,
+    usage,
+    startedAt: partStart.at,
+    finishedAt: ended?.at ?? null,
+  };
+}
+
+/** The text of the latest reply of this part; empty without one. */
+export function latestText(state: RunState): string {
+  for (let index = state.messages.length - 1; index >= state.historyLength; index--) {
+    const message = state.messages[index];
+    if (message?.role !== 'assistant') continue;
+    return message.content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('');
+  }
+  return '';
+}
+
+const SETTLED_BY = { 'run.failed': 'failed', 'run.blocked': 'blocked', 'run.timed_out': 'timed_out' } as const;
 
 const UNKNOWN_OUTCOME =
   'The outcome of this call is unknown: it was interrupted and may or may not have taken effect. It was not repeated. Do not assume either; check before you call it again.';

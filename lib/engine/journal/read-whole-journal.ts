@@ -17,16 +17,27 @@ export async function catchUp(store: RunStore, fold: JournalFold, state: RunStat
   for (;;) {
     const page = await store.readJournal(state.runId, state.sequence, PAGE);
     if (!page) return null;
+    const { entries, run } = page;
+    const before = state.sequence;
+    const misplaced = entries.findIndex(({ sequence }, index) => sequence !== before + 1 + index);
+    if (misplaced >= 0) throw corrupt(state.runId, `${misplaced + before + 1} is missing or there twice`);
     try {
-      fold.replay(state, page.entries);
+      fold.replay(state, entries);
     } catch (cause) {
-      throw new JournalCorruptError(
-        `The journal of run ${state.runId} cannot be folded: ${cause instanceof Error ? cause.message : String(cause)}`,
-        { cause, details: { runId: state.runId } },
-      );
+      throw corrupt(state.runId, cause instanceof Error ? cause.message : String(cause), cause);
     }
-    if (page.entries.length < PAGE) return page.run;
+    // Readers stop at a gap. A run continued from there would do again what the lost entries say was done.
+    if (entries.length < PAGE && state.sequence < run.sequence)
+      throw corrupt(state.runId, `it ends at ${state.sequence}, though the run stands at ${run.sequence}`);
+    if (entries.length < PAGE) return run;
   }
+}
+
+function corrupt(runId: string, why: string, cause?: unknown): JournalCorruptError {
+  return new JournalCorruptError(`The journal of run ${runId} cannot be folded: ${why}.`, {
+    cause,
+    details: { runId },
+  });
 }
 
 /** The whole of a run without its session's history. Null when it does not exist. */

@@ -1,5 +1,5 @@
 /**
- * The one writer of a running attempt's journal. Numbers the entries, keeps one append in flight, and lets later ones coalesce into the next
+ * The one writer of a running attempt's journal. Numbers the entries, keeps one write in flight, and lets later appends coalesce into the next
  * (decision 3). Kept here: I2 (a promise resolves only when the entries are durable, and they are published only then) and I10: a result in hand is
  * offered again until it lands, the fence refuses it, or the process ends (decision 6). Intents are not offered once the attempt may no longer act.
  */
@@ -34,8 +34,14 @@ interface Queued extends StepEntries {
   reject: (error: unknown) => void;
 }
 
+/** A write of another kind, in its place among the appends. */
+interface Alone {
+  work: () => Promise<void>;
+  reject: (error: unknown) => void;
+}
+
 export class RunJournal {
-  private queue: Queued[] = [];
+  private queue: (Queued | Alone)[] = [];
   private pumping: Promise<void> | null = null;
 
   constructor(
@@ -57,16 +63,26 @@ export class RunJournal {
     return landed;
   }
 
-  /** Resolves when nothing is queued or in flight. */
-  async idle(): Promise<void> {
-    while (this.pumping) await this.pumping;
+  /**
+   * Another way to write to this journal, in turn with the appends: those given before it have landed, later ones wait for it. Two writes at once would be
+   * given the same sequence, and either of them would look like somebody else's.
+   * @throws what the work throws, and what a refused append before it was refused with
+   */
+  alone<T>(work: () => Promise<T>): Promise<T> {
+    const done = new Promise<T>((resolve, reject) =>
+      this.queue.push({ work: () => work().then(resolve, reject), reject }),
+    );
+    this.pumping ??= this.pump();
+    return done;
   }
 
-  /** Appends inside a tool's transaction and commits it; the run has nothing else in flight then. */
-  async commitThrough(transaction: ToolTransaction, step: StepEntries): Promise<void> {
+  /** Appends inside a tool's transaction and commits it. */
+  commitThrough(transaction: ToolTransaction, step: StepEntries): Promise<void> {
     const entries = [...step.results, ...step.intents];
-    await transaction.commit(this.request(entries, step.totalsAfterIntents));
-    this.landed(entries);
+    return this.alone(async () => {
+      await transaction.commit(this.request(entries, step.totalsAfterIntents));
+      this.landed(entries);
+    });
   }
 
   /** Entries that another transaction of this attempt wrote: settle, suspend, back off. */
@@ -76,9 +92,19 @@ export class RunJournal {
     if (entries.length > 0) this.hooks.onLanded(first, entries);
   }
 
+  /** The journal was read up to this sequence: an earlier transaction, whose answer was lost, had written it. */
+  caughtUp(sequence: number): void {
+    this.lastSequence = sequence;
+  }
+
   private async pump(): Promise<void> {
-    while (this.queue.length > 0) {
-      const batch = this.queue.splice(0);
+    for (let head = this.queue[0]; head; head = this.queue[0]) {
+      if ('work' in head) {
+        this.queue.shift();
+        await head.work();
+        continue;
+      }
+      const batch = this.takeAppends();
       try {
         const landed = await this.land(batch);
         for (const step of batch) step.resolve(landed);
@@ -87,6 +113,12 @@ export class RunJournal {
       }
     }
     this.pumping = null;
+  }
+
+  /** The appends in front, up to a write of another kind. */
+  private takeAppends(): Queued[] {
+    const end = this.queue.findIndex((queued) => 'work' in queued);
+    return this.queue.splice(0, end < 0 ? this.queue.length : end) as Queued[];
   }
 
   private async land(batch: readonly Queued[]): Promise<Landed> {
@@ -105,9 +137,13 @@ export class RunJournal {
         this.landed(entries);
         return offerIntents ? 'all' : 'results';
       } catch (error) {
-        if (!offerIntents && AgentRunsError.is(error, 'SEQUENCE_CONFLICT') && (await this.isStored(all)))
-          offerIntents = true;
-        else if (!AgentRunsError.is(error) || error.family !== 'store' || !error.retryable) throw error;
+        if (!offerIntents && AgentRunsError.is(error, 'SEQUENCE_CONFLICT')) {
+          // The batch with its intents has landed after all; where nobody can say so now, the results are offered again.
+          const stored = await this.isStored(all);
+          if (stored === false) throw error;
+          if (stored === true) offerIntents = true;
+          else await backoff.wait();
+        } else if (!AgentRunsError.is(error) || error.family !== 'store' || !error.retryable) throw error;
         else {
           await backoff.wait();
           // An append whose answer was lost may have landed with its intents: only a journal that lacks it lets us leave them out.

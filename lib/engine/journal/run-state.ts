@@ -2,13 +2,15 @@
  * What the journal up to a sequence says about a run: its checkpoint (JRN-4). Built only by folding entries; never stored, so that it cannot
  * contradict the journal. Mutable and private to one fold or one execution.
  */
-import type { FinishReason, ApprovalVerdict } from '../../contracts/journal-entry.js';
+import type { InteractionDecision, Question } from '../../contracts/interaction.js';
+import type { ApprovalVerdict, FinishReason, RecordedError } from '../../contracts/journal-entry.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { Message, ToolOutcome } from '../../contracts/message.js';
 import type { Operation, OperationCut } from '../../contracts/operation.js';
 import type { RecoveryPolicy } from '../../contracts/recovery-policy.js';
-import { NO_USAGE } from '../../contracts/usage.js';
-import type { RunTotals } from '../../contracts/run.js';
+import type { RunError, RunTotals } from '../../contracts/run.js';
+import type { AttentionReason, RunStatus } from '../../contracts/run-status.js';
+import { NO_USAGE, type UsageTotals } from '../../contracts/usage.js';
 
 /** A call of the latest reply. */
 export interface CallState {
@@ -21,16 +23,35 @@ export interface CallState {
   /** As it will be executed. */
   input: JsonObject;
   approval: ApprovalVerdict | null;
-  /** The ask that was committed for it; null = none yet. */
+  /** The call is itself a question: its answers are its result. */
+  questions: Question[] | null;
+  /** The ask that decides whether it is begun; null = none yet. */
   interactionId: string | null;
+  /** Asks of the method itself, in the order in which it made them (PPL-8a). */
+  asks: MethodAsk[];
+  /** Work inside the call that is not repeated (`context.step`), by its key. */
+  steps: Map<string, StepState>;
   /** `ready` to begin, `waiting` for a person, `started` without a result, `uncertain` and blocked, `done`. */
   status: 'ready' | 'waiting' | 'started' | 'uncertain' | 'done';
   attempts: number;
   cut: OperationCut | null;
-  /** Why its result could not be recorded. */
-  problem: string | null;
+  /** What else is wrong with an uncertain call. */
+  problem: { detail: string; reason: AttentionReason } | null;
   outcome: ToolOutcome | null;
   output: JsonValue;
+}
+
+export type StepState =
+  | { status: 'started'; recovery: RecoveryPolicy }
+  | { status: 'completed'; output: JsonValue }
+  | { status: 'failed'; error: RecordedError };
+
+/** An ask made inside a tool method. */
+export interface MethodAsk {
+  interactionId: string;
+  digest: string;
+  /** Null while open. */
+  decision: InteractionDecision | null;
 }
 
 /** The model operation in progress; null between a reply and the next request. */
@@ -67,6 +88,27 @@ export interface RunState {
   /** Replies in a row whose calls were cut off by the output limit. */
   truncatedReplies: number;
   callIds: Set<string>;
+  /** What the run was first given, for a restart. */
+  input: Message[];
+  /** Parts that were restarted, oldest first (RUN-5). */
+  previous: PastPart[];
+  /** When this part was first claimed, and the totals it began with. */
+  partStart: { at: number | null; totals: RunTotals };
+  /** How this part ended; null while it is open. */
+  ended: { status: RunStatus; error: RunError | null; at: number } | null;
+  /** Amounts granted to the budget. */
+  grants: { amount: number; by: string; note?: string; at: number }[];
+}
+
+/** How an earlier part of the run ended, folded from its entries. */
+export interface PastPart {
+  status: RunStatus;
+  output: JsonValue;
+  error: RunError | null;
+  turns: number;
+  usage: UsageTotals;
+  startedAt: number | null;
+  finishedAt: number | null;
 }
 
 export function emptyState(runId: string): RunState {
@@ -86,5 +128,10 @@ export function emptyState(runId: string): RunState {
     finishReason: null,
     truncatedReplies: 0,
     callIds: new Set(),
+    input: [],
+    previous: [],
+    partStart: { at: null, totals: { turn: 0, results: 0, usage: { ...NO_USAGE } } },
+    ended: null,
+    grants: [],
   };
 }

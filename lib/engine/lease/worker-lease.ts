@@ -20,6 +20,7 @@ export class WorkerLease {
   private trouble: string | null = null;
   private stopped = true;
   private lost = false;
+  private beats = 0;
   private cancelBeat: () => void = () => undefined;
   private cancelGuard: () => void = () => undefined;
   private readonly startedAt: number;
@@ -63,6 +64,9 @@ export class WorkerLease {
   private async beat(): Promise<void> {
     const { clock, store, options } = this.ports;
     const sentAt = clock.now();
+    const number = ++this.beats;
+    // A renewal that is never answered must not be the last one.
+    this.beatAfter(options.leaseMs / 3);
     try {
       await store.heartbeat({
         workerId: this.workerId,
@@ -71,23 +75,30 @@ export class WorkerLease {
         offers: this.offers(),
       });
       if (this.stopped) return;
-      this.heldUntil = sentAt + options.leaseMs;
-      this.beatenAt = sentAt;
+      this.heldUntil = Math.max(this.heldUntil, sentAt + options.leaseMs);
+      this.beatenAt = Math.max(this.beatenAt ?? sentAt, sentAt);
+      if (number === this.beats) this.beatAfter(options.leaseMs / 3);
+      // The answer may have taken longer than the lease lasts.
+      if (!this.isHeld()) return;
       this.trouble = null;
       this.guard();
       if (this.lost) {
         this.lost = false;
         this.hooks.onRegained();
       }
-      this.cancelBeat = clock.after(options.leaseMs / 3, () => void this.beat());
     } catch (error) {
-      if (this.stopped) return;
+      if (this.stopped || number !== this.beats) return;
       const { code, message } = recordedError(error, 'STORE_UNAVAILABLE');
       this.trouble = `${code}: ${message}`;
       if (!isRetryable(error)) return this.hooks.onBroken(error);
       this.ports.log.warn('the lease could not be renewed; trying again', { workerId: this.workerId, code });
-      this.cancelBeat = clock.after(Math.min(1_000, options.leaseMs / 10), () => void this.beat());
+      this.beatAfter(Math.min(1_000, options.leaseMs / 10));
     }
+  }
+
+  private beatAfter(ms: number): void {
+    this.cancelBeat();
+    this.cancelBeat = this.ports.clock.after(ms, () => void this.beat());
   }
 
   /** Fires a sixth of the lease before its end, unless a renewal came first. */
@@ -96,6 +107,7 @@ export class WorkerLease {
     const { clock, options } = this.ports;
     this.cancelGuard = clock.after(Math.max(1, this.heldUntil - options.leaseMs / 6 - clock.now()), () => {
       this.lost = true;
+      this.trouble ??= 'the lease is running out and its renewal is not answered';
       this.ports.log.error('the lease is running out and could not be renewed; letting go of all runs', {
         workerId: this.workerId,
       });

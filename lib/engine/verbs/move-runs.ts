@@ -3,50 +3,48 @@
  * contracts/run-transitions (RUN-1); what happens next is a claim's business, here or in another process.
  */
 import type { JournalEntry, ToolResolved } from '../../contracts/journal-entry.js';
-import type { LockedRun, TransitionDecision } from '../../contracts/ports/run-store.port.js';
-import { isOffered, offerText } from '../../contracts/agent-definition.js';
-import type { CallerNote, ResumeOptions, ToolResolution } from '../../contracts/run-requests.js';
-import type { ClaimCause, RunRecord, WakeNote } from '../../contracts/run.js';
-import { transitionOf, type RunVerb } from '../../contracts/run-transitions.js';
-import { CONTRACT_VERSION } from '../../contracts/run.js';
+import type { Message } from '../../contracts/message.js';
+import type { LockedRun } from '../../contracts/ports/run-store.port.js';
+import type { CallerNote, RestartOptions, ResumeOptions, ToolResolution } from '../../contracts/run-requests.js';
+import { phaseOf } from '../../contracts/run-status.js';
+import type { RunVerb } from '../../contracts/run-transitions.js';
+import type { RunRecord, WakeNote } from '../../contracts/run.js';
 import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
 import { InvalidAnswerError } from '../../errors/request/invalid-answer.error.js';
 import { OpenInteractionsError } from '../../errors/request/open-interactions.error.js';
 import { OperationConflictError } from '../../errors/request/operation-conflict.error.js';
 import { RunLeasedError } from '../../errors/request/run-leased.error.js';
-import { VersionUnavailableError } from '../../errors/request/version-unavailable.error.js';
 import { isExpired } from '../claim-run.js';
 import type { EnginePorts } from '../engine-ports.js';
-import type { JournalFold } from '../journal/fold-journal.js';
-import { readRunState } from '../journal/read-whole-journal.js';
 import type { RunState } from '../journal/run-state.js';
-import type { LifecyclePublisher } from '../lifecycle-publisher.js';
 import type { RunWorker } from '../run-worker.js';
 import { settlement } from '../settle-run.js';
 import { normaliseResult } from '../values/normalise-result.js';
-import { notFound } from './read-runs.js';
+import {
+  becomePending,
+  noteOf,
+  readNote,
+  requireVerb,
+  type CallerTransition,
+  type Moved,
+} from './caller-transition.js';
+import { readMessages } from './read-messages.js';
 import { invalid, isRecord, readBudget, requireId, type FieldProblem } from './read-start-options.js';
-
-/** What a transition appended; empty when the run was already where the caller wants it. */
-type Moved = TransitionDecision<JournalEntry[]>;
-
-/** Tries to decide on a journal that keeps moving under the reader. */
-const MAX_READS = 5;
+import { hasBudgetLeft, stillWaiting } from './waiting.js';
 
 export class MoveRuns {
   constructor(
     private readonly ports: EnginePorts,
-    private readonly fold: JournalFold,
     private readonly worker: RunWorker,
-    private readonly publisher: LifecyclePublisher,
+    private readonly callers: CallerTransition,
   ) {}
 
   /** Any open run → `cancelled`; a cancelled one stays as it is (RUN-2). @throws RunNotFoundError, IllegalTransitionError */
   async cancel(runId: string, note: CallerNote = {}): Promise<void> {
     const told = readNote(note);
-    const run = await this.move(runId, true, (locked) => {
+    const run = await this.callers.move(runId, true, (locked) => {
       if (locked.run.status === 'cancelled') return { result: [] };
-      require(locked.run, 'cancel');
+      requireVerb(locked.run, 'cancel');
       const entries: JournalEntry[] = [{ type: 'run.cancelled', at: locked.now, ...told }];
       return { result: entries, ...settlement(locked, { status: 'cancelled' }, entries) };
     });
@@ -59,19 +57,19 @@ export class MoveRuns {
    */
   async resume(runId: string, options: ResumeOptions = {}): Promise<void> {
     const resume = readResume(options);
-    const run = await this.loadOrThrow(runId);
-    if (run.status !== 'running') await this.requireExecutable(run);
-    await this.move(runId, false, (locked) => decideResume(locked, resume));
+    const run = await this.callers.load(runId);
+    if (phaseOf(run.status) === 'suspended') await this.callers.requireExecutable(run);
+    await this.callers.move(runId, false, (locked) => decideResume(locked, resume));
     this.worker.wakeForTakeover();
   }
 
   /** `failed` or `needs_attention` → `pending`; completed results are kept (JRN-11). @throws IllegalTransitionError, VersionUnavailableError */
   async retry(runId: string, note: CallerNote = {}): Promise<void> {
     const told = readNote(note);
-    const run = await this.loadOrThrow(runId);
-    require(run, 'retry');
-    await this.requireExecutable(run);
-    await this.move(runId, true, (locked) => decideRetry(locked, told));
+    const run = await this.callers.load(runId);
+    requireVerb(run, 'retry');
+    await this.callers.requireExecutable(run);
+    await this.callers.move(runId, true, (locked) => decideRetry(locked, told));
     this.worker.wake();
   }
 
@@ -80,50 +78,42 @@ export class MoveRuns {
     const id = requireId('runId', runId);
     const read = readResolution(resolution, this.ports.options.maxPayloadBytes);
     const key = read.key.startsWith(`${id}/`) ? read.key.slice(id.length + 1) : read.key;
-    for (let tries = 1; ; tries++) {
-      const stored = await readRunState(this.ports.store, this.fold, id);
-      if (!stored) throw notFound(id);
-      const problems = this.outputProblems(stored.run, stored.state, key, read.entry);
-      let moved = false;
-      await this.move(id, false, (locked) => {
-        moved = locked.run.sequence === stored.run.sequence;
-        if (moved) return decideResolution(locked, stored.state, { ...read.entry, key }, problems);
-        if (tries === MAX_READS)
-          throw new OperationConflictError(`Run ${id} is changing; look at it again before you resolve an operation.`);
-        return { result: [] };
-      });
-      if (moved) break;
-    }
+    await this.callers.moveFolded(id, false, (locked, state) => {
+      const problems = this.outputProblems(locked.run, state, key, read.entry);
+      return decideResolution(locked, state, { ...read.entry, key }, problems);
+    });
     this.worker.wake();
   }
 
-  private async move(runId: string, session: boolean, decide: (locked: LockedRun) => Moved): Promise<RunRecord> {
-    const answer = await this.ports.store.transition({ runId: requireId('runId', runId), session, decide });
-    if (answer.outcome !== 'done') throw notFound(runId);
-    if (answer.result.length > 0)
-      this.publisher.committed(answer.run, answer.run.sequence - answer.result.length + 1, answer.result);
-    return answer.run;
+  /** A running run stops at its next boundary, an idle one at once (RUN-3). @throws IllegalTransitionError */
+  async interrupt(runId: string, note: CallerNote = {}): Promise<void> {
+    const told = readNote(note);
+    const run = await this.callers.move(runId, false, (locked) => {
+      if (locked.run.status === 'interrupted') return { result: [] };
+      requireVerb(locked.run, 'interrupt');
+      if (locked.run.status === 'running') {
+        return {
+          result: [],
+          run: { change: { interruptRequestedAt: locked.run.interruptRequestedAt ?? locked.now }, entries: [] },
+        };
+      }
+      const entries: JournalEntry[] = [{ type: 'run.interrupted', at: locked.now, ...told }];
+      return { result: entries, run: { change: { status: 'interrupted', nextAttemptAt: null }, entries } };
+    });
+    if (run.status === 'running') this.worker.interrupt(run.id);
   }
 
-  private async loadOrThrow(runId: string): Promise<RunRecord> {
-    const loaded = await this.ports.store.load(requireId('runId', runId));
-    if (!loaded) throw notFound(runId);
-    return loaded.run;
-  }
-
-  private async requireExecutable(run: RunRecord): Promise<void> {
-    const workers = await this.ports.store.liveWorkers();
-    const offers = [
-      ...workers.flatMap((worker) => worker.offers),
-      ...(this.ports.options.worker ? this.ports.catalog.offers() : []),
-    ];
-    if (run.contractVersion <= CONTRACT_VERSION && isOffered(run, offers)) return;
-    const wanted = offerText({ agent: run.agent, version: run.version, hash: run.definitionHash });
-    const offered = [...new Set(offers.filter(({ agent }) => agent === run.agent).map(offerText))].sort();
-    throw new VersionUnavailableError(
-      `No live worker can execute run ${run.id}: it needs ${wanted}. Deploy that version and try again.`,
-      { details: { wanted, offered } },
-    );
+  /** A settled run starts over on the same record (RUN-5). @throws IllegalTransitionError, VersionUnavailableError */
+  async restart(runId: string, options: RestartOptions = {}): Promise<void> {
+    const told = readNote(options);
+    const problems: FieldProblem[] = [];
+    const messages = options.prompt === undefined ? null : readMessages(options.prompt, undefined, problems);
+    if (problems.length > 0) throw invalid(problems);
+    const run = await this.callers.load(runId);
+    requireVerb(run, 'restart');
+    await this.callers.requireExecutable(run);
+    await this.callers.moveFolded(runId, true, (locked, state) => decideRestart(locked, messages ?? state.input, told));
+    this.worker.wake();
   }
 
   private outputProblems(
@@ -140,13 +130,6 @@ export class MoveRuns {
 }
 
 // ---- deciders ----
-
-function require(run: RunRecord, verb: RunVerb): void {
-  if (!transitionOf(run.status, verb))
-    throw new IllegalTransitionError(`Run ${run.id} is ${run.status}: ${verb} is not possible.`, {
-      details: { runId: run.id, status: run.status, verb },
-    });
-}
 
 interface Resume {
   maxTotalTokens: number | null;
@@ -177,36 +160,72 @@ function decideResume(locked: LockedRun, { maxTotalTokens, takeover, note }: Res
     return { result: entries, run: { change: { ...budget, status: 'pending', wake }, entries } };
   }
   if (run.status === 'pending' || run.status === 'retry_wait') return { result: [] };
-  require(run, 'resume');
+  requireVerb(run, 'resume');
+  if (maxTotalTokens !== null && run.waitingFor.includes('budget')) return decideNewLimit(locked, maxTotalTokens, note);
+  if (run.waitingFor.includes('budget') && !hasBudgetLeft(run, run.budgetMaxTotalTokens)) return { result: [] };
   const open = locked.interactions.filter(({ status }) => status === 'pending');
   if (open.length > 0)
     throw new OpenInteractionsError(
       `Run ${run.id} waits for ${open.length} open decisions: ${open.map(({ id }) => id).join(', ')}.`,
       { details: { interactions: open.map(({ id }) => id) } },
     );
-  return pending(locked, 'resumed', note, { type: 'run.resume_requested', at: now, ...note }, budget);
+  return becomePending(locked, 'resumed', note, [{ type: 'run.resume_requested', at: now, ...note }], budget);
+}
+
+/** BUD-2: the given limit replaces the stored one at once; without anything left the run goes on waiting, and asks for nothing. */
+function decideNewLimit(locked: LockedRun, maxTotalTokens: number, note: CallerNote): Moved {
+  const { run, now } = locked;
+  const consumed = run.totals.usage.totalTokens;
+  const replaced: JournalEntry = {
+    type: 'budget.limit_replaced',
+    at: now,
+    maxTotalTokens,
+    consumed,
+    ...(note.by !== undefined && { by: note.by }),
+  };
+  const change = { budgetMaxTotalTokens: maxTotalTokens };
+  if (!hasBudgetLeft(run, maxTotalTokens)) return { result: [replaced], run: { change, entries: [replaced] } };
+  return (
+    stillWaiting(locked, 'budget', [replaced], change) ??
+    becomePending(locked, 'budget', note, [replaced, { type: 'run.resume_requested', at: now, ...note }], change)
+  );
 }
 
 function decideRetry(locked: LockedRun, note: CallerNote): Moved {
-  const { run, session, now } = locked;
-  require(run, 'retry');
+  const { run, now } = locked;
+  requireVerb(run, 'retry');
   if (run.status === 'needs_attention')
-    return pending(locked, 'retried', note, { type: 'run.retried', at: now, ...note });
-  const serial = session?.mode === 'serial' ? session : null;
-  if (serial && (serial.headRunId !== null || serial.startedOrder > (run.sessionOrder ?? 0))) {
-    throw new IllegalTransitionError(
-      `Run ${run.id} cannot be retried: a later run of session ${serial.id} has started.`,
-      { details: { runId: run.id, status: run.status, verb: 'retry' } },
-    );
-  }
-  const moved = pending(
-    locked,
-    'retried',
-    note,
-    { type: 'run.retried', at: now, ...note },
-    { error: null, output: null, finishedAt: null },
+    return becomePending(locked, 'retried', note, [{ type: 'run.retried', at: now, ...note }]);
+  const again = takeHeadAgain(locked, 'retry');
+  const entries: JournalEntry[] = [{ type: 'run.retried', at: now, ...note }];
+  return {
+    ...becomePending(locked, 'retried', note, entries, { error: null, output: null, finishedAt: null }),
+    ...again,
+  };
+}
+
+/** RUN-5: a new part; attempt and sequence go on rising, the part before is never rewritten. */
+function decideRestart(locked: LockedRun, messages: Message[], note: CallerNote): Moved {
+  const { run, now } = locked;
+  requireVerb(run, 'restart');
+  const again = takeHeadAgain(locked, 'restart');
+  const restarts = run.restarts + 1;
+  const entries: JournalEntry[] = [
+    { type: 'run.restarted', at: now, part: restarts + 1, messages, ...(note.by !== undefined && { by: note.by }) },
+  ];
+  const change = { restarts, error: null, output: null, finishedAt: null, activeMs: 0, interruptRequestedAt: null };
+  return { ...becomePending(locked, 'restarted', note, entries, change), ...again };
+}
+
+/** A settled run may come back to its session only while no later run has started there. */
+function takeHeadAgain({ run, session }: LockedRun, verb: RunVerb): Pick<Moved, 'session'> {
+  if (session?.mode !== 'serial') return {};
+  if (session.headRunId === null && session.startedOrder <= (run.sessionOrder ?? 0))
+    return { session: { headRunId: run.id } };
+  throw new IllegalTransitionError(
+    `Run ${run.id} is ${run.status}: ${verb} is not possible, because a later run of session ${session.id} has started.`,
+    { details: { runId: run.id, status: run.status, verb } },
   );
-  return serial ? { ...moved, session: { headRunId: run.id } } : moved;
 }
 
 function decideResolution(
@@ -216,7 +235,7 @@ function decideResolution(
   problems: readonly string[],
 ): Moved {
   const { run, now } = locked;
-  require(run, 'resolve');
+  requireVerb(run, 'resolve');
   const blocked = state.calls.filter(({ status }) => status === 'uncertain');
   if (!blocked.some(({ key }) => key === resolved.key)) {
     const keys = blocked.map(({ key }) => key);
@@ -234,63 +253,14 @@ function decideResolution(
   const totals =
     'notHappened' in resolved.resolution ? {} : { totals: { ...run.totals, results: run.totals.results + 1 } };
   if (left.length === 0) {
-    const moved = pending(locked, 'resolved', { by: resolved.by }, entry);
+    const moved = becomePending(locked, 'resolved', { by: resolved.by }, [entry]);
     return { ...moved, run: { ...(moved.run as NonNullable<Moved['run']>), ...totals } };
   }
   const attention = run.attention && { ...run.attention, operationKey: left[0] as string, operations: left };
   return { result: [entry], run: { change: { attention }, entries: [entry], ...totals } };
 }
 
-/** The run becomes claimable, and its next claim tells why. */
-function pending(
-  locked: LockedRun,
-  cause: ClaimCause,
-  note: CallerNote,
-  entry: JournalEntry,
-  change: Partial<RunRecord> = {},
-): Moved {
-  const wake: WakeNote = { cause, ...note };
-  return {
-    result: [entry],
-    run: {
-      change: {
-        ...change,
-        status: 'pending',
-        wake,
-        waitingFor: [],
-        attention: null,
-        nextAttemptAt: null,
-        recoveries: 0,
-        resultsAtClaim: locked.run.totals.results,
-      },
-      entries: [entry],
-    },
-  };
-}
-
 // ---- reading what callers gave ----
-
-function readNote(note: CallerNote): CallerNote {
-  const problems: FieldProblem[] = [];
-  const told = noteOf(note, problems);
-  if (problems.length > 0) throw invalid(problems);
-  return told;
-}
-
-function noteOf(note: unknown, problems: FieldProblem[]): CallerNote {
-  if (!isRecord(note)) {
-    problems.push({ field: '', problem: 'must be an object' });
-    return {};
-  }
-  const told: CallerNote = {};
-  for (const field of ['by', 'reason'] as const) {
-    const value = note[field];
-    if (value === undefined) continue;
-    if (typeof value === 'string' && value.length <= 4_000) told[field] = value;
-    else problems.push({ field, problem: 'must be text of at most 4,000 characters' });
-  }
-  return told;
-}
 
 function readResume(options: ResumeOptions): Resume {
   const problems: FieldProblem[] = [];

@@ -1,20 +1,27 @@
 /** The reading verbs: what a run is, what it said, what happened to it. Each reads one consistent snapshot and writes nothing. */
+import { INTERACTION_STATUSES } from '../../contracts/interaction.js';
 import type { Message } from '../../contracts/message.js';
-import type { EventOptions, ListOptions, WaitOptions } from '../../contracts/run-requests.js';
+import type {
+  EventOptions,
+  ListOptions,
+  PendingInteractionsOptions,
+  WaitOptions,
+} from '../../contracts/run-requests.js';
 import { parseDuration } from '../../contracts/duration.js';
 import { phaseOf, RUN_PHASES, RUN_STATUSES, statusesOf, type RunStatus } from '../../contracts/run-status.js';
-import type { EventPage, Run, RunSnapshot, RunSummaryView } from '../../contracts/run-view.js';
+import type { EventPage, InteractionView, Run, RunSnapshot, RunSummaryView } from '../../contracts/run-view.js';
 import { InvalidCursorError } from '../../errors/request/invalid-cursor.error.js';
 import { RunNotFoundError } from '../../errors/request/run-not-found.error.js';
 import type { EnginePorts } from '../engine-ports.js';
 import { fullEvent, lifecycleEvent } from '../event-projection.js';
 import type { JournalFold } from '../journal/fold-journal.js';
 import { readRunState } from '../journal/read-whole-journal.js';
-import { presentOperations, presentRun, presentSummary } from '../run-presenter.js';
+import { presentInteraction, presentOperations, presentRun, presentSummary } from '../run-presenter.js';
 import type { RunSignals } from '../run-signals.js';
 import { readHistory } from '../sessions.js';
 import { invalid, requireId, type FieldProblem } from './read-start-options.js';
 
+const INTERACTION_FILTERS: ReadonlySet<string> = new Set(['after', 'runId', 'sessionId', 'agent', 'approverRole']);
 const MAX_PAGE = 100;
 const DEFAULT_PAGE = 50;
 const MAX_EVENTS = 500;
@@ -36,7 +43,8 @@ export class ReadRuns {
     const open = mayAsk
       ? (await this.ports.store.interactions({ runId: id, statuses: ['pending'], limit: MAX_PAGE })).items
       : [];
-    return presentRun(loaded.run, loaded.lease, open);
+    const previous = loaded.run.restarts > 0 ? (await this.read(id)).state.previous : [];
+    return presentRun(loaded.run, loaded.lease, open, previous);
   }
 
   async list(options: ListOptions = {}): Promise<{ runs: RunSummaryView[]; nextCursor?: string }> {
@@ -62,6 +70,34 @@ export class ReadRuns {
     });
     return {
       runs: page.items.map(presentSummary),
+      ...(page.nextCursor !== undefined && { nextCursor: page.nextCursor }),
+    };
+  }
+
+  async pendingInteractions(
+    options: PendingInteractionsOptions = {},
+  ): Promise<{ interactions: InteractionView[]; nextCursor?: string }> {
+    const problems: FieldProblem[] = [];
+    const { limit = DEFAULT_PAGE, status = 'pending', after, ...filters } = options;
+    if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE)
+      problems.push({ field: 'limit', problem: `must be a whole number from 1 to ${MAX_PAGE}` });
+    if (!INTERACTION_STATUSES.includes(status))
+      problems.push({ field: 'status', problem: `must be one of ${INTERACTION_STATUSES.join(', ')}` });
+    const texts: Record<string, unknown> = { after, ...filters };
+    for (const [field, value] of Object.entries(texts)) {
+      if (!INTERACTION_FILTERS.has(field)) problems.push({ field, problem: 'is not known' });
+      else if (value !== undefined && (typeof value !== 'string' || value === ''))
+        problems.push({ field, problem: 'must be text' });
+    }
+    if (problems.length > 0) throw invalid(problems);
+    const page = await this.ports.store.interactions({
+      ...filters,
+      statuses: [status],
+      limit,
+      ...(after !== undefined && { cursor: after }),
+    });
+    return {
+      interactions: page.items.map(presentInteraction),
       ...(page.nextCursor !== undefined && { nextCursor: page.nextCursor }),
     };
   }

@@ -21,7 +21,7 @@ export interface StartInput {
   sessionId: string | null;
   requestId: string | null;
   runId: string | null;
-  ifExists: 'reject' | 'resume';
+  ifExists: 'reject' | 'resume' | 'restart';
   enqueue: boolean;
   maxTotalTokens: number | null;
   metadata: RunMetadata;
@@ -63,7 +63,7 @@ export function readStartOptions(options: StartOptions, maxPayloadBytes: number)
     sessionId: readId('sessionId', given.sessionId, problems),
     requestId: readId('requestId', given.requestId, problems),
     runId: readId('runId', given.runId, problems),
-    ifExists: given.ifExists === 'resume' ? 'resume' : 'reject',
+    ifExists: given.ifExists === 'resume' || given.ifExists === 'restart' ? given.ifExists : 'reject',
     enqueue: given.enqueue === true,
     maxTotalTokens: readBudget(given.budget, problems),
     metadata: readMetadata(given.metadata, problems),
@@ -73,17 +73,18 @@ export function readStartOptions(options: StartOptions, maxPayloadBytes: number)
   };
   if (given.version !== undefined && typeof given.version !== 'string')
     problems.push({ field: 'version', problem: 'must be text' });
-  if (given.ifExists !== undefined && given.ifExists !== 'reject' && given.ifExists !== 'resume')
-    problems.push({ field: 'ifExists', problem: "must be 'reject' or 'resume'" });
+  if (given.ifExists !== undefined && !['reject', 'resume', 'restart'].includes(given.ifExists as string))
+    problems.push({ field: 'ifExists', problem: "must be 'reject', 'resume' or 'restart'" });
   if (given.enqueue !== undefined && typeof given.enqueue !== 'boolean')
     problems.push({ field: 'enqueue', problem: 'must be true or false' });
   if (problems.length > 0) throw invalid(problems);
-  const size = JSON.stringify(input.messages).length;
+  const text = JSON.stringify(input.messages);
+  // A UTF-16 unit is at most three bytes: only a text near the limit is measured.
+  const size = text.length * 3 <= maxPayloadBytes ? text.length : new TextEncoder().encode(text).length;
   if (size > maxPayloadBytes)
-    throw new PayloadTooLargeError(
-      `The prompt has ${size} characters of JSON; maxPayloadBytes allows ${maxPayloadBytes}.`,
-      { details: { field: given.prompt === undefined ? 'messages' : 'prompt' } },
-    );
+    throw new PayloadTooLargeError(`The prompt has ${size} bytes of JSON; maxPayloadBytes allows ${maxPayloadBytes}.`, {
+      details: { field: given.prompt === undefined ? 'messages' : 'prompt' },
+    });
   return input;
 }
 

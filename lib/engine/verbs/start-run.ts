@@ -36,7 +36,11 @@ interface Draft {
   requestDigest: string;
   /** What the run would see, if the session has not moved when its row is locked. */
   history: { runId: string | null; messages: Message[] };
+  /** Why the guardrail refused the prompt; null = it did not. */
+  refusal: string | null;
 }
+
+type Insert = Extract<CreateDecision, { do: 'insert' }>;
 
 export interface Started {
   run: RunRecord;
@@ -56,9 +60,10 @@ export class StartRun {
   async start(options: StartOptions, context: StartContext = {}): Promise<Started> {
     if (this.worker.brokenBy) throw this.worker.brokenBy;
     const draft = await this.draft(options);
-    const release = context.transaction === undefined ? this.worker.reserve(draft.id) : null;
+    const refusal = await this.screen(draft);
+    const release = context.transaction === undefined && !refusal ? this.worker.reserve(draft.id) : null;
     try {
-      return await this.create(draft, context, release !== null);
+      return await this.create({ ...draft, refusal }, context, release !== null);
     } catch (error) {
       if (release && AgentRunsError.is(error) && error.family === 'store') this.worker.doubt(draft.id);
       throw error;
@@ -87,6 +92,7 @@ export class StartRun {
         born = inserted = null;
         const existing = this.existing(draft, situation);
         if (existing) return existing;
+        if (draft.refusal !== null) return (inserted = blockedRun(draft, situation, draft.refusal));
         const free =
           situation.session === null || situation.session.headRunId === null || draft.agent.sessionMode === 'parallel';
         const refusal = this.refusal(draft, situation, free) ?? (mayClaim && free ? null : admission());
@@ -114,7 +120,13 @@ export class StartRun {
       return this.worker.wake();
     }
     const key = born.state.model?.key as string;
-    this.worker.adopt({ run, agent: draft.agent, state: born.state, begun: { do: 'call_model', key, attempt: 1 } });
+    this.worker.adopt({
+      run,
+      agent: draft.agent,
+      state: born.state,
+      begun: { do: 'call_model', key, attempt: 1 },
+      inboxWaiting: false,
+    });
   }
 
   // ---- before the store ----
@@ -141,7 +153,22 @@ export class StartRun {
         canonical.call(this.ports.digester, { agent: agent.name, messages: input.messages } as unknown as JsonValue),
       ),
       history: await this.expectedHistory(input.sessionId),
+      refusal: null,
     };
+  }
+
+  /** STR-2: once, before the run exists; a refused prompt still leaves a run that says so. */
+  private async screen({ id, agent, input }: Draft): Promise<string | null> {
+    const verdict = await this.ports.guardrail?.screen({
+      kind: 'prompt',
+      agent: agent.name,
+      version: agent.version,
+      runId: id,
+      sessionId: input.sessionId,
+      messages: input.messages,
+      actor: input.actor,
+    });
+    return verdict?.refuse ?? null;
   }
 
   private findAgent({ agent, version }: StartOptions): AgentDefinition {
@@ -167,13 +194,14 @@ export class StartRun {
   // ---- inside the store's transaction: synchronous, pure ----
 
   private existing(draft: Draft, { sameRequest, sameId }: CreateSituation): CreateDecision | null {
-    if (sameRequest) {
+    // Without a request id of the caller's own, the run's id stands in for it: then it is the id that is taken.
+    if (sameRequest && draft.input.requestId !== null) {
       if (sameRequest.requestDigest === draft.requestDigest) return { do: 'return', run: sameRequest };
       const message = `Request id ${draft.requestId} was used for run ${sameRequest.id} with other input. Use a new request id, or send the same input.`;
       return { do: 'refuse', error: new RequestConflictError(message, { details: { runId: sameRequest.id } }) };
     }
     if (!sameId) return null;
-    if (draft.input.ifExists === 'resume') return { do: 'return', run: sameId };
+    if (draft.input.ifExists !== 'reject') return { do: 'return', run: sameId };
     return {
       do: 'refuse',
       error: new RunExistsError(
@@ -217,7 +245,12 @@ export class StartRun {
     for (const entry of entries) this.fold.apply(state, entry);
     const action = nextAction(
       state,
-      actionFacts(draft.agent, frozen(draft), this.ports.options.maxOperations, new Set()),
+      actionFacts(
+        draft.agent,
+        { frozen: frozen(draft), budgetMaxTotalTokens: draft.input.maxTotalTokens, interruptRequestedAt: null },
+        this.ports.options.maxOperations,
+        new Set(),
+      ),
     );
     if (action.do !== 'call_model') return null;
     const intents = new IntentWriter(this.ports, draft.agent).write(action, state);
@@ -230,7 +263,7 @@ export class StartRun {
     { session, now }: CreateSituation,
     free: boolean,
     born: { state: RunState; entries: JournalEntry[] } | null,
-  ): Extract<CreateDecision, { do: 'insert' }> {
+  ): Insert {
     const order = session ? session.lastOrder + 1 : draft.input.sessionId === null ? null : 1;
     const run = newRun(draft, now);
     const parallel = draft.agent.sessionMode === 'parallel';
@@ -255,6 +288,15 @@ export class StartRun {
       session: nextSession(draft, session, run, free),
     };
   }
+}
+
+/** Settled from its first moment: it never holds its session and its model is never called. */
+function blockedRun(draft: Draft, { session, now }: CreateSituation, reason: string): Insert {
+  const error = { code: 'INPUT_REFUSED', message: `The prompt was refused: ${reason}` };
+  const run: RunRecord = { ...newRun(draft, now), status: 'blocked', error, finishedAt: now, historyCaptured: true };
+  run.sessionOrder = session ? session.lastOrder + 1 : draft.input.sessionId === null ? null : 1;
+  const entries: JournalEntry[] = [submitted(draft, now), { type: 'run.blocked', at: now, error }];
+  return { do: 'insert', run, entries, totals: run.totals, session: nextSession(draft, session, run, false) };
 }
 
 function submitted({ input }: Draft, at: number): JournalEntry {

@@ -1,0 +1,45 @@
+/** A transaction of an attempt, offered again until the store takes it, refuses it, or the attempt is over here (I10, decision 6). */
+import type { JournalEntry } from '../../contracts/journal-entry.js';
+import type { LockedRun, TransitionDecision } from '../../contracts/ports/run-store.port.js';
+import type { RunRecord } from '../../contracts/run.js';
+import { AgentRunsError } from '../../errors/agent-runs.error.js';
+import type { EnginePorts } from '../engine-ports.js';
+import type { LeaveResult } from '../settle-run.js';
+import { Backoff } from './backoff.js';
+
+export interface Taken {
+  run: RunRecord;
+  result: LeaveResult;
+  /** The next run of the session, when it became claimable with this. */
+  advanced: { run: RunRecord; firstSequence: number; entries: JournalEntry[] } | null;
+}
+
+export async function offerTransaction(
+  ports: Pick<EnginePorts, 'store' | 'clock' | 'ids'>,
+  target: { runId: string; session: boolean },
+  decide: (locked: LockedRun) => TransitionDecision<LeaveResult>,
+  isOver: () => boolean,
+): Promise<Taken | 'gone' | 'over'> {
+  const backoff = new Backoff(ports);
+  while (!isOver()) {
+    let advanced: Taken['advanced'] = null;
+    try {
+      const answer = await ports.store.transition({
+        ...target,
+        decide: (locked) => {
+          const decision = decide(locked);
+          const { nextInSession: next } = locked;
+          const entries = decision.nextInSession?.entries;
+          advanced = next && entries ? { run: next, firstSequence: next.sequence + 1, entries } : null;
+          return decision;
+        },
+      });
+      if (answer.outcome !== 'done') return 'gone';
+      if (answer.result.outcome !== 'too_early') return { run: answer.run, result: answer.result, advanced };
+    } catch (error) {
+      if (!AgentRunsError.is(error) || error.family !== 'store' || !error.retryable) throw error;
+    }
+    await backoff.wait();
+  }
+  return 'over';
+}

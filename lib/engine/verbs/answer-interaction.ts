@@ -1,0 +1,153 @@
+/**
+ * `respond`: an approval or a question is decided exactly once (PPL-3, PPL-8). What the person edited or answered is validated before the store is asked;
+ * whether it may still be decided is decided under the run's lock, on the store's clock.
+ */
+import type { Interaction, InteractionDecision } from '../../contracts/interaction.js';
+import type { JsonObject } from '../../contracts/json.js';
+import type { LockedRun } from '../../contracts/ports/run-store.port.js';
+import type { InteractionResponse } from '../../contracts/run-requests.js';
+import { AlreadyDecidedError } from '../../errors/request/already-decided.error.js';
+import { InteractionExpiredError } from '../../errors/request/interaction-expired.error.js';
+import { InteractionNotFoundError } from '../../errors/request/interaction-not-found.error.js';
+import { InvalidAnswerError } from '../../errors/request/invalid-answer.error.js';
+import { InvalidArgumentsError } from '../../errors/request/invalid-arguments.error.js';
+import { VersionUnavailableError } from '../../errors/request/version-unavailable.error.js';
+import type { EnginePorts } from '../engine-ports.js';
+import { statusOfDecision } from '../interactions.js';
+import type { RunState } from '../journal/run-state.js';
+import type { RunWorker } from '../run-worker.js';
+import { type CallerTransition, type Moved } from './caller-transition.js';
+import { answerProblems } from './check-answers.js';
+import { takeDecisions } from './decide-interactions.js';
+import { readResponse } from './read-response.js';
+import { invalid, requireId } from './read-start-options.js';
+
+const PAGE = 100;
+
+export class AnswerInteraction {
+  constructor(
+    private readonly ports: EnginePorts,
+    private readonly worker: RunWorker,
+    private readonly callers: CallerTransition,
+  ) {}
+
+  /** @returns the ask as decided. @throws InteractionNotFoundError, AlreadyDecidedError, InteractionExpiredError, InvalidAnswerError, InvalidArgumentsError */
+  async respond(runId: string, interactionId: string, response: InteractionResponse): Promise<Interaction> {
+    const id = requireId('runId', runId);
+    const given = readResponse(response);
+    const asked = await this.find(id, requireId('interactionId', interactionId));
+    const decision = await this.fit(asked, given);
+    let decided: Interaction = asked;
+    await this.callers.moveFolded(
+      id,
+      false,
+      (locked, state) => {
+        const outcome = this.decide(locked, state, asked, decision);
+        decided = outcome.asked;
+        return outcome.moved;
+      },
+      ({ run }) => run.status === 'running',
+    );
+    this.worker.wake();
+    return decided;
+  }
+
+  private decide(
+    locked: LockedRun,
+    state: RunState,
+    before: Interaction,
+    decision: InteractionDecision,
+  ): { asked: Interaction; moved: Moved } {
+    const asked = locked.interactions.find(({ id }) => id === before.id) ?? before;
+    if (asked.status !== 'pending') {
+      if (asked.decision && this.same(asked.decision, decision)) return { asked, moved: { result: [] } };
+      throw refusal(asked);
+    }
+    if (!locked.interactions.includes(asked)) throw refusal({ ...asked, status: 'cancelled' });
+    if (asked.expiresAt !== null && asked.expiresAt <= locked.now) throw refusal({ ...asked, status: 'expired' });
+    const decided: Interaction = { ...asked, status: statusOfDecision(decision), decision, decidedAt: locked.now };
+    return { asked: decided, moved: takeDecisions(locked, state, [decided], this.ports.options) };
+  }
+
+  private async find(runId: string, interactionId: string): Promise<Interaction> {
+    for (let cursor: string | undefined; ;) {
+      const page = await this.ports.store.interactions({ runId, limit: PAGE, ...(cursor !== undefined && { cursor }) });
+      const found = page.items.find(({ id }) => id === interactionId);
+      if (found) return found;
+      cursor = page.nextCursor;
+      if (cursor !== undefined) continue;
+      await this.callers.load(runId);
+      throw new InteractionNotFoundError(`Run ${runId} has no interaction ${interactionId}.`, {
+        details: { runId, interactionId },
+      });
+    }
+  }
+
+  /** The decision as it will be stored: edited arguments parsed like a call's, answers checked against their questions. */
+  private async fit(asked: Interaction, given: InteractionDecision): Promise<InteractionDecision> {
+    const isApproval = 'decision' in given;
+    if (isApproval !== (asked.kind === 'approval')) {
+      const wanted =
+        asked.kind === 'approval' ? "decision 'approve' or 'deny'" : "action 'accept', 'decline' or 'cancel'";
+      throw invalid([
+        {
+          field: isApproval ? 'decision' : 'action',
+          problem: `does not fit: interaction ${asked.id} is ${asked.kind === 'approval' ? 'an approval' : 'a question'} and takes ${wanted}`,
+        },
+      ]);
+    }
+    if (isApproval && given.decision === 'approve' && given.arguments)
+      return { ...given, arguments: await this.parseEdited(asked, given.arguments) };
+    if (!isApproval && given.action === 'accept') {
+      const problems = answerProblems(asked.questions ?? [], given.answers, this.ports.schemas);
+      if (problems.length > 0)
+        throw new InvalidAnswerError(`The answers do not fit: ${problems.join('; ')}.`, { details: { problems } });
+    }
+    return given;
+  }
+
+  private async parseEdited(asked: Interaction, edited: JsonObject): Promise<JsonObject> {
+    const agent = this.ports.catalog.find(asked.agent, asked.version);
+    const tool = agent?.tools.find(({ name }) => name === asked.tool);
+    if (!tool) {
+      throw new VersionUnavailableError(
+        `Edited arguments cannot be checked here: ${asked.agent}@${asked.version} with tool ${asked.tool} is not registered in this process.`,
+      );
+    }
+    const parsed = await tool.caller.parse(edited);
+    if (!parsed.ok)
+      throw new InvalidArgumentsError(`The edited arguments are not valid: ${parsed.problems.join('; ')}.`, {
+        details: { problems: parsed.problems },
+      });
+    await this.checkRule(
+      asked,
+      tool.approval === 'rule'
+        ? await tool.caller.approval(parsed.input, { runId: asked.runId, callId: asked.callId ?? '', actor: null })
+        : null,
+    );
+    return parsed.input;
+  }
+
+  /** The rule sees the edited arguments too: it may demand another approver than the one the ask was for. */
+  private async checkRule(asked: Interaction, verdict: { approverRole?: string } | null): Promise<void> {
+    const role = verdict?.approverRole;
+    if (role === undefined || role === asked.approverRole) return;
+    throw new InvalidArgumentsError(
+      `The edited arguments need an approver with role ${role}; this ask is for ${asked.approverRole ?? 'anybody'}. Deny it and let the model call again.`,
+      { details: { approverRole: role } },
+    );
+  }
+
+  private same(a: InteractionDecision, b: InteractionDecision): boolean {
+    const { canonical } = this.ports.digester;
+    return canonical.call(this.ports.digester, a) === canonical.call(this.ports.digester, b);
+  }
+}
+
+function refusal(asked: Interaction): Error {
+  const details = { interactionId: asked.id, status: asked.status, decision: asked.decision };
+  if (asked.status === 'expired')
+    return new InteractionExpiredError(`Interaction ${asked.id} expired before it was decided.`, { details });
+  const by = asked.decision ? ` by ${asked.decision.by}` : '';
+  return new AlreadyDecidedError(`Interaction ${asked.id} is ${asked.status}${by} already.`, { details });
+}

@@ -1,0 +1,160 @@
+/**
+ * How a caller's verb moves a run: one locked transition, told after its commit. The verbs decide; legality is the table's (RUN-1); what happens next is
+ * a claim's business, here or in another process.
+ */
+import { isOffered, offerText } from '../../contracts/agent-definition.js';
+import type { JournalEntry } from '../../contracts/journal-entry.js';
+import type { LockedRun, TransitionDecision } from '../../contracts/ports/run-store.port.js';
+import type { CallerNote } from '../../contracts/run-requests.js';
+import { transitionOf, type RunVerb } from '../../contracts/run-transitions.js';
+import { CONTRACT_VERSION, type ClaimCause, type RunRecord, type WakeNote } from '../../contracts/run.js';
+import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
+import { OperationConflictError } from '../../errors/request/operation-conflict.error.js';
+import { VersionUnavailableError } from '../../errors/request/version-unavailable.error.js';
+import type { EnginePorts } from '../engine-ports.js';
+import type { JournalFold } from '../journal/fold-journal.js';
+import { readRunState } from '../journal/read-whole-journal.js';
+import type { RunState } from '../journal/run-state.js';
+import type { LifecyclePublisher } from '../lifecycle-publisher.js';
+import { notFound } from './read-runs.js';
+import { invalid, isRecord, requireId, type FieldProblem } from './read-start-options.js';
+
+/** The entries a transition appended; empty when the run was already where the caller wants it. */
+export type Moved = TransitionDecision<JournalEntry[]>;
+
+/** Tries to decide on a journal that keeps moving under the reader. */
+const MAX_READS = 5;
+
+export class CallerTransition {
+  constructor(
+    private readonly ports: EnginePorts,
+    private readonly fold: JournalFold,
+    private readonly publisher: LifecyclePublisher,
+  ) {}
+
+  /** @throws RunNotFoundError, and whatever the decider refuses with */
+  async move(runId: string, session: boolean, decide: (locked: LockedRun) => Moved): Promise<RunRecord> {
+    let advanced: { locked: LockedRun; decision: Moved } | null = null;
+    const answer = await this.ports.store.transition({
+      runId: requireId('runId', runId),
+      session,
+      decide: (locked) => {
+        const decision = decide(locked);
+        advanced = { locked, decision };
+        return decision;
+      },
+    });
+    if (answer.outcome !== 'done') throw notFound(runId);
+    if (answer.result.length > 0) {
+      this.publisher.committed(answer.run, answer.run.sequence - answer.result.length + 1, answer.result);
+    }
+    if (advanced) this.publisher.advanced(advanced);
+    return answer.run;
+  }
+
+  /**
+   * A move that needs to know what the journal says: repeated until it was decided on the journal as it is.
+   * @param stateless whether a decision needs no state after all: while the run has an owner, its journal moves under every reader
+   */
+  async moveFolded(
+    runId: string,
+    session: boolean,
+    decide: (locked: LockedRun, state: RunState) => Moved,
+    stateless: (locked: LockedRun) => boolean = () => false,
+  ): Promise<RunRecord> {
+    const id = requireId('runId', runId);
+    for (let tries = 1; ; tries++) {
+      const stored = await readRunState(this.ports.store, this.fold, id);
+      if (!stored) throw notFound(id);
+      let current = false;
+      const run = await this.move(id, session, (locked) => {
+        current = stateless(locked) || locked.run.sequence === stored.state.sequence;
+        if (current) return decide(locked, stored.state);
+        if (tries < MAX_READS) return { result: [] };
+        throw new OperationConflictError(`Run ${id} keeps changing; look at it again and repeat the request.`, {
+          details: { runId: id },
+        });
+      });
+      if (current) return run;
+    }
+  }
+
+  async load(runId: string): Promise<RunRecord> {
+    const loaded = await this.ports.store.load(requireId('runId', runId));
+    if (!loaded) throw notFound(runId);
+    return loaded.run;
+  }
+
+  /** JRN-7a. @throws VersionUnavailableError when nobody alive can execute the run */
+  async requireExecutable(run: RunRecord): Promise<void> {
+    const workers = await this.ports.store.liveWorkers();
+    const own = this.ports.options.worker ? this.ports.catalog.offers() : [];
+    const offers = [...workers.flatMap((worker) => worker.offers), ...own];
+    if (run.contractVersion <= CONTRACT_VERSION && isOffered(run, offers)) return;
+    const wanted = offerText({ agent: run.agent, version: run.version, hash: run.definitionHash });
+    const offered = [...new Set(offers.filter(({ agent }) => agent === run.agent).map(offerText))].sort();
+    throw new VersionUnavailableError(
+      `No live worker can execute run ${run.id}: it needs ${wanted}. Deploy that version and try again.`,
+      { details: { wanted, offered } },
+    );
+  }
+}
+
+/** @throws IllegalTransitionError when the table has no such transition */
+export function requireVerb(run: RunRecord, verb: RunVerb): void {
+  if (transitionOf(run.status, verb)) return;
+  throw new IllegalTransitionError(`Run ${run.id} is ${run.status}: ${verb} is not possible.`, {
+    details: { runId: run.id, status: run.status, verb },
+  });
+}
+
+/** The run becomes claimable, and its next claim tells why. */
+export function becomePending(
+  locked: LockedRun,
+  cause: ClaimCause,
+  note: CallerNote,
+  entries: JournalEntry[],
+  change: Partial<RunRecord> = {},
+): Moved {
+  const wake: WakeNote = { cause, ...note };
+  return {
+    result: entries,
+    run: {
+      change: {
+        ...change,
+        status: 'pending',
+        wake,
+        waitingFor: [],
+        attention: null,
+        nextAttemptAt: null,
+        recoveries: 0,
+        resultsAtClaim: locked.run.totals.results,
+      },
+      entries,
+    },
+  };
+}
+
+/** @throws InvalidRequestError */
+export function readNote(note: CallerNote): CallerNote {
+  const problems: FieldProblem[] = [];
+  const told = noteOf(note, problems);
+  if (problems.length > 0) throw invalid(problems);
+  return told;
+}
+
+/** Who and why, for the journal; problems are added to the list. */
+export function noteOf(note: unknown, problems: FieldProblem[]): CallerNote {
+  if (!isRecord(note)) {
+    problems.push({ field: '', problem: 'must be an object' });
+    return {};
+  }
+  const told: CallerNote = {};
+  for (const field of ['by', 'reason'] as const) {
+    const value = note[field];
+    if (value === undefined) continue;
+    if (typeof value === 'string' && value.length <= 4_000) told[field] = value;
+    else problems.push({ field, problem: 'must be text of at most 4,000 characters' });
+  }
+  return told;
+}

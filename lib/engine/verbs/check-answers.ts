@@ -1,0 +1,24 @@
+/** Answers against their questions (PPL-8): one per question id, a choice where choices were given, fitting the schema where there is one. */
+import type { Question } from '../../contracts/interaction.js';
+import type { JsonObject, JsonValue } from '../../contracts/json.js';
+import type { SchemaChecker } from '../../contracts/ports/schema-checker.port.js';
+
+export function answerProblems(questions: readonly Question[], answers: JsonObject, schemas: SchemaChecker): string[] {
+  const known = new Set(questions.map(({ id }) => id));
+  const surplus = Object.keys(answers).filter((id) => !known.has(id));
+  return [
+    ...surplus.map((id) => `${id} is no question of this ask`),
+    ...questions.flatMap((question) =>
+      Object.hasOwn(answers, question.id)
+        ? problemsOf(question, answers[question.id] as JsonValue, schemas)
+        : [`${question.id} has no answer`],
+    ),
+  ];
+}
+
+function problemsOf(question: Question, answer: JsonValue, schemas: SchemaChecker): string[] {
+  if (question.schema) return schemas.problems(question.schema, answer).map((problem) => `${question.id} ${problem}`);
+  if (typeof answer !== 'string' || answer.trim() === '') return [`${question.id} must be text that is not blank`];
+  if (!question.choices || question.allowCustom === true || question.choices.includes(answer)) return [];
+  return [`${question.id} must be one of ${question.choices.join(', ')}`];
+}

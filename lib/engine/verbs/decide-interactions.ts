@@ -1,0 +1,62 @@
+/**
+ * Decisions entering a run: by a person or by time (PPL-3, PPL-5, PPL-6). Pure. With an owner, only the ask's own row is written, and the owner takes it
+ * up; without one, the entry and the wake-up are part of the same transaction.
+ */
+import type { Interaction } from '../../contracts/interaction.js';
+import type { JournalEntry } from '../../contracts/journal-entry.js';
+import type { LockedRun } from '../../contracts/ports/run-store.port.js';
+import type { WaitReason } from '../../contracts/run-status.js';
+import { decidedEntry, finishesCall, isMethodAsk } from '../interactions.js';
+import type { RunState } from '../journal/run-state.js';
+import { becomePending, type Moved } from './caller-transition.js';
+
+export interface DecidedOptions {
+  resumeAfterAnswers: 'automatic' | 'manual';
+}
+
+/** @param decided asks that were pending under this lock, with their decisions */
+export function takeDecisions(
+  locked: LockedRun,
+  state: RunState,
+  decided: Interaction[],
+  options: DecidedOptions,
+): Moved {
+  const { run, now } = locked;
+  if (run.status === 'running') return { result: [], interactions: decided };
+  const entries: JournalEntry[] = decided.map((asked) => decidedEntry(asked, now));
+  const results = decided.filter((asked) => finishesCall(asked, isMethodAsk(asked, state))).length;
+  const totals = results === 0 ? {} : { totals: { ...run.totals, results: run.totals.results + results } };
+  const waitingFor = leftToWaitFor(locked, decided);
+  if (run.status === 'waiting' && waitingFor.length === 0 && options.resumeAfterAnswers === 'automatic') {
+    const moved = becomePending(locked, 'answered', byOf(decided), entries);
+    return { ...moved, run: { ...(moved.run as NonNullable<Moved['run']>), ...totals }, interactions: decided };
+  }
+  const change = run.status === 'waiting' && waitingFor.length > 0 ? { waitingFor } : {};
+  return { result: entries, run: { change, entries, ...totals }, interactions: decided };
+}
+
+/** A waiting run whose asks are all decided, although nobody woke it. Nothing else is journaled: its decisions are already. */
+export function wakeAnswered(locked: LockedRun, options: DecidedOptions): Moved {
+  const { run, now } = locked;
+  if (run.status !== 'waiting' || options.resumeAfterAnswers === 'manual' || leftToWaitFor(locked, []).length > 0)
+    return { result: [] };
+  return becomePending(locked, 'answered', {}, [
+    { type: 'run.resume_requested', at: now, by: 'system', reason: 'all asks were decided' },
+  ]);
+}
+
+/** What the run still waits for once these asks are decided. */
+function leftToWaitFor(locked: LockedRun, decided: Interaction[]): WaitReason[] {
+  const ids = new Set(decided.map(({ id }) => id));
+  const open = locked.interactions.filter(({ id, status }) => status === 'pending' && !ids.has(id));
+  return locked.run.waitingFor.filter((reason) => !isPeople(reason) || open.some(({ kind }) => kind === reason));
+}
+
+function isPeople(reason: WaitReason): boolean {
+  return reason === 'approval' || reason === 'question';
+}
+
+function byOf(decided: Interaction[]): { by?: string } {
+  const by = decided.at(-1)?.decision?.by;
+  return by === undefined ? {} : { by };
+}

@@ -1,0 +1,119 @@
+/** A run's token budget in a person's hands (BUD-2): grant adds, deny ends the run, and both are recorded with who did it. */
+import type { JournalEntry } from '../../contracts/journal-entry.js';
+import type { LockedRun } from '../../contracts/ports/run-store.port.js';
+import type { BudgetDecision } from '../../contracts/run-requests.js';
+import type { BudgetStatus } from '../../contracts/run-view.js';
+import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
+import type { EnginePorts } from '../engine-ports.js';
+import type { JournalFold } from '../journal/fold-journal.js';
+import { readRunState } from '../journal/read-whole-journal.js';
+import type { RunWorker } from '../run-worker.js';
+import { settlement } from '../settle-run.js';
+import { becomePending, type CallerTransition, type Moved } from './caller-transition.js';
+import { notFound } from './read-runs.js';
+import { invalid, isRecord, requireId, type FieldProblem } from './read-start-options.js';
+import { hasBudgetLeft, stillWaiting } from './waiting.js';
+
+export class RunBudget {
+  constructor(
+    private readonly ports: EnginePorts,
+    private readonly fold: JournalFold,
+    private readonly worker: RunWorker,
+    private readonly callers: CallerTransition,
+  ) {}
+
+  /**
+   * Adds to the limit of a run that waits for budget, which goes on once the limit exceeds what it has consumed.
+   * @param amount tokens; default what is missing
+   * @throws IllegalTransitionError when the run does not wait for budget
+   */
+  async grant(runId: string, amount: number | undefined, decision: BudgetDecision): Promise<void> {
+    const told = readDecision(decision);
+    if (amount !== undefined && (!Number.isSafeInteger(amount) || amount < 1))
+      throw invalid([{ field: 'amount', problem: 'must be a whole number above 0' }]);
+    await this.callers.move(runId, false, (locked) => decideGrant(locked, amount, told));
+    this.worker.wake();
+  }
+
+  /** Ends a run that waits for budget: `failed`, code BUDGET_DENIED. */
+  async deny(runId: string, decision: BudgetDecision): Promise<void> {
+    const told = readDecision(decision);
+    await this.callers.move(runId, true, (locked) => decideDenial(locked, told));
+    this.worker.wake();
+  }
+
+  async status(runId: string): Promise<BudgetStatus> {
+    const id = requireId('runId', runId);
+    const read = await readRunState(this.ports.store, this.fold, id);
+    if (!read) throw notFound(id);
+    const limit = read.run.budgetMaxTotalTokens;
+    const consumed = read.run.totals.usage.totalTokens;
+    return {
+      ...(limit !== null && { maxTotalTokens: limit, remaining: Math.max(0, limit - consumed) }),
+      consumed,
+      grants: read.state.grants.map((grant) => ({ ...grant, at: new Date(grant.at) })),
+    };
+  }
+}
+
+function decideGrant(locked: LockedRun, given: number | undefined, { by, note }: BudgetDecision): Moved {
+  const { run, now } = locked;
+  const limit = requireExhausted(locked, 'grant');
+  const consumed = run.totals.usage.totalTokens;
+  const amount = given ?? Math.max(1, consumed - limit + 1);
+  const maxTotalTokens = limit + amount;
+  const granted: JournalEntry = {
+    type: 'budget.granted',
+    at: now,
+    maxTotalTokens,
+    consumed,
+    amount,
+    by,
+    ...(note !== undefined && { note }),
+  };
+  const change = { budgetMaxTotalTokens: maxTotalTokens };
+  if (!hasBudgetLeft(run, maxTotalTokens)) return { result: [granted], run: { change, entries: [granted] } };
+  return (
+    stillWaiting(locked, 'budget', [granted], change) ?? becomePending(locked, 'budget', { by }, [granted], change)
+  );
+}
+
+function decideDenial(locked: LockedRun, { by, note }: BudgetDecision): Moved {
+  const { run, now } = locked;
+  const maxTotalTokens = requireExhausted(locked, 'deny');
+  const error = {
+    code: 'BUDGET_DENIED',
+    message: `No more tokens were granted by ${by}${note === undefined ? '' : `: ${note}`}.`,
+  };
+  const entries: JournalEntry[] = [
+    {
+      type: 'budget.denied',
+      at: now,
+      maxTotalTokens,
+      consumed: run.totals.usage.totalTokens,
+      by,
+      ...(note !== undefined && { note }),
+    },
+    { type: 'run.failed', at: now, error },
+  ];
+  return { result: entries, ...settlement(locked, { status: 'failed', error }, entries) };
+}
+
+/** @returns the limit that was reached */
+function requireExhausted({ run }: LockedRun, verb: string): number {
+  if (run.status === 'waiting' && run.waitingFor.includes('budget') && run.budgetMaxTotalTokens !== null)
+    return run.budgetMaxTotalTokens;
+  throw new IllegalTransitionError(
+    `Run ${run.id} is ${run.status} and does not wait for budget: ${verb} is not possible.`,
+    { details: { runId: run.id, status: run.status, verb } },
+  );
+}
+
+function readDecision(decision: BudgetDecision): BudgetDecision {
+  const problems: FieldProblem[] = [];
+  const { by, note } = isRecord(decision) ? (decision as Record<string, unknown>) : {};
+  if (typeof by !== 'string' || by === '') problems.push({ field: 'by', problem: 'must say who decides' });
+  if (note !== undefined && typeof note !== 'string') problems.push({ field: 'note', problem: 'must be text' });
+  if (problems.length > 0) throw invalid(problems);
+  return { by: by as string, ...(typeof note === 'string' && { note }) };
+}

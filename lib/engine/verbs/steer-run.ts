@@ -1,0 +1,94 @@
+/**
+ * `steer`: a message into an open run's durable inbox (STR-1). Delivered exactly once, in order, at a boundary; refused once the run is settled, because the
+ * same lock orders it against the settling. The same request id with the same message is the same message.
+ */
+import type { InboxMessage } from '../../contracts/interaction.js';
+import type { JsonValue } from '../../contracts/json.js';
+import type { Message } from '../../contracts/message.js';
+import type { LockedRun } from '../../contracts/ports/run-store.port.js';
+import type { SteerOptions, SteerReceipt } from '../../contracts/run-requests.js';
+import { isSettled } from '../../contracts/run-status.js';
+import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
+import { InputRefusedError } from '../../errors/request/input-refused.error.js';
+import { PayloadTooLargeError } from '../../errors/request/payload-too-large.error.js';
+import { RequestConflictError } from '../../errors/request/request-conflict.error.js';
+import type { EnginePorts } from '../engine-ports.js';
+import type { RunWorker } from '../run-worker.js';
+import type { CallerTransition, Moved } from './caller-transition.js';
+import { readMessages } from './read-messages.js';
+import { invalid, isRecord, requireId, type FieldProblem } from './read-start-options.js';
+
+export class SteerRun {
+  constructor(
+    private readonly ports: EnginePorts,
+    private readonly worker: RunWorker,
+    private readonly callers: CallerTransition,
+  ) {}
+
+  /** @throws RequestConflictError, IllegalTransitionError, InputRefusedError, InvalidRequestError, PayloadTooLargeError */
+  async steer(runId: string, text: string, options: SteerOptions): Promise<SteerReceipt> {
+    const id = requireId('runId', runId);
+    const { message, sender } = this.read(text, options);
+    const requestId = options.requestId === undefined ? this.ports.ids.id() : requireId('requestId', options.requestId);
+    await this.screen(id, message, sender);
+    await this.callers.move(id, false, (locked) =>
+      accept(locked, { requestId, sender, message: message as unknown as JsonValue }, this.ports),
+    );
+    this.worker.noticeInbox(id);
+    return { messageId: requestId, status: 'queued' };
+  }
+
+  private read(text: string, options: SteerOptions): { message: Message; sender: string } {
+    const problems: FieldProblem[] = [];
+    const [message] = readMessages(text, undefined, problems);
+    const sender: unknown = isRecord(options) ? options.sender : undefined;
+    if (typeof sender !== 'string' || sender === '')
+      problems.push({ field: 'sender', problem: 'must say who sends it' });
+    const named = problems.map(({ field, problem }) =>
+      field === 'prompt' ? { field: 'message', problem: 'must be text that is not blank' } : { field, problem },
+    );
+    if (named.length > 0 || !message) throw invalid(named);
+    if (text.length > this.ports.options.maxPayloadBytes)
+      throw new PayloadTooLargeError(
+        `The message has ${text.length} characters; maxPayloadBytes allows ${this.ports.options.maxPayloadBytes}.`,
+      );
+    return { message: { ...message, kind: 'steering', sender } as Message, sender: sender as string };
+  }
+
+  private async screen(runId: string, message: Message, sender: string): Promise<void> {
+    if (!this.ports.guardrail) return;
+    const { agent, version, sessionId } = await this.callers.load(runId);
+    const verdict = await this.ports.guardrail.screen({
+      kind: 'steering',
+      agent,
+      version,
+      runId,
+      sessionId,
+      messages: [message],
+      actor: { id: sender },
+    });
+    if (verdict) throw new InputRefusedError(`The message was refused: ${verdict.refuse}`, { details: { runId } });
+  }
+}
+
+function accept(
+  locked: LockedRun,
+  given: Pick<InboxMessage, 'requestId' | 'sender' | 'message'>,
+  { digester }: Pick<EnginePorts, 'digester'>,
+): Moved {
+  const { run, now } = locked;
+  const before = locked.inbox.find(({ requestId }) => requestId === given.requestId);
+  if (before) {
+    if (digester.canonical(before.message) === digester.canonical(given.message)) return { result: [] };
+    throw new RequestConflictError(`Request id ${given.requestId} was used for another message to run ${run.id}.`, {
+      details: { runId: run.id },
+    });
+  }
+  if (isSettled(run.status)) {
+    throw new IllegalTransitionError(`Run ${run.id} is ${run.status}: it takes no more messages.`, {
+      details: { runId: run.id, status: run.status, verb: 'steer' },
+    });
+  }
+  const order = Math.max(0, ...locked.inbox.map((message) => message.order)) + 1;
+  return { result: [], inbox: [{ ...given, runId: run.id, order, status: 'queued', createdAt: now }] };
+}
