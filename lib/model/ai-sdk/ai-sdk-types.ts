@@ -1,0 +1,71 @@
+/**
+ * The part of the AI SDK's language model interface that is used here, by structure: `LanguageModelV2` (AI SDK 5), `V3` (6) and `V4` (7) objects fit it,
+ * from whichever copy of their package. Nothing is imported from an AI SDK package.
+ */
+import type { JsonObject, JsonValue } from '../../contracts/json.js';
+
+export type AiSdkSpecification = 'v2' | 'v3' | 'v4';
+
+/** A model as `createOpenAI(…)('gpt-5')` and its like return it. */
+export interface AiSdkModel {
+  readonly specificationVersion: AiSdkSpecification;
+  /** e.g. `openai.responses` */
+  readonly provider: string;
+  readonly modelId: string;
+  doGenerate(options: never): PromiseLike<unknown>;
+}
+
+/** Settings of each request; the same names and meanings as in the AI SDK. Unset ones are left to the provider. */
+export interface AiSdkSettings {
+  maxOutputTokens?: number;
+  temperature?: number;
+  topP?: number;
+  topK?: number;
+  presencePenalty?: number;
+  frequencyPenalty?: number;
+  stopSequences?: string[];
+  seed?: number;
+  /** Only models of specification v4. */
+  reasoning?: 'provider-default' | 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh';
+  /** Extra HTTP headers; never stored, never logged. */
+  headers?: Record<string, string>;
+  /** By provider name. */
+  providerOptions?: Record<string, JsonObject>;
+}
+
+interface WithOptions {
+  providerOptions?: JsonObject;
+}
+
+/** v4 tags what v2 and v3 tell apart by type. */
+export type AiSdkFileData = string | URL | { type: 'data'; data: string } | { type: 'url'; url: URL };
+
+export type AiSdkToolOutput =
+  { type: 'text' | 'error-text'; value: string } | { type: 'json' | 'error-json'; value: JsonValue };
+
+export type AiSdkPromptPart = WithOptions &
+  (
+    | { type: 'text' | 'reasoning'; text: string }
+    | { type: 'file'; mediaType: string; data: AiSdkFileData; filename?: string }
+    | { type: 'reasoning-file'; mediaType: string; data: AiSdkFileData }
+    | { type: 'custom'; kind: string }
+    | { type: 'tool-call'; toolCallId: string; toolName: string; input: JsonValue; providerExecuted?: true }
+    | { type: 'tool-result'; toolCallId: string; toolName: string; output: AiSdkToolOutput }
+  );
+
+export type AiSdkMessage = WithOptions &
+  ({ role: 'system'; content: string } | { role: 'user' | 'assistant' | 'tool'; content: AiSdkPromptPart[] });
+
+export interface AiSdkFunctionTool {
+  type: 'function';
+  name: string;
+  description: string;
+  inputSchema: JsonObject;
+}
+
+export interface AiSdkCallOptions extends AiSdkSettings {
+  prompt: AiSdkMessage[];
+  tools?: AiSdkFunctionTool[];
+  toolChoice?: { type: 'auto' };
+  abortSignal: AbortSignal;
+}

@@ -1,0 +1,136 @@
+/**
+ * Our transcript as an AI SDK prompt. Promises what strict providers ask for (B098, B071): no blank text, no empty message, call inputs that are objects,
+ * a result with words in it for every call, well-formed UTF-16. What is opaque to us goes back as it came, or not at all (B099).
+ */
+import type {
+  AssistantMessage,
+  AssistantPart,
+  FilePart,
+  Message,
+  TextPart,
+  ToolMessage,
+  UserMessage,
+} from '../../contracts/message.js';
+import type { ModelRequest } from '../../contracts/ports/model-client.port.js';
+import { isBlankText } from '../../engine/values/blank-text.js';
+import { wellFormedJson, wellFormedText } from '../../engine/values/well-formed.js';
+import type { AiSdkFileData, AiSdkMessage, AiSdkPromptPart, AiSdkSpecification } from './ai-sdk-types.js';
+import { opaqueToAiSdk } from './opaque-part.js';
+import { outputToAiSdk } from './tool-output-to-ai-sdk.js';
+
+export interface AiSdkTarget {
+  specification: AiSdkSpecification;
+  /** The provider's name, as opaque parts remember it. */
+  provider: string;
+}
+
+/** Stands where a message would have no text left that a provider accepts. */
+export const EMPTY_MESSAGE = '(empty message)';
+
+export function promptToAiSdk(
+  request: Pick<ModelRequest, 'instructions' | 'messages'>,
+  target: AiSdkTarget,
+): AiSdkMessage[] {
+  const prompt: AiSdkMessage[] = [];
+  if (!isBlankText(request.instructions))
+    prompt.push({ role: 'system', content: wellFormedText(request.instructions) });
+  for (const message of request.messages) {
+    const converted = messageToAiSdk(message, target);
+    if (converted !== null) prompt.push(withOptions(converted, message));
+  }
+  return prompt;
+}
+
+function messageToAiSdk(message: Message, target: AiSdkTarget): AiSdkMessage | null {
+  switch (message.role) {
+    case 'system':
+      return isBlankText(message.content) ? null : { role: 'system', content: wellFormedText(message.content) };
+    case 'user':
+      return { role: 'user', content: userContent(message, target) };
+    case 'assistant':
+      return { role: 'assistant', content: assistantContent(message, target) };
+    case 'tool':
+      return message.content.length === 0 ? null : { role: 'tool', content: toolContent(message) };
+  }
+}
+
+function userContent(message: UserMessage, target: AiSdkTarget): AiSdkPromptPart[] {
+  const content = message.content
+    .filter((part) => part.type !== 'text' || !isBlankText(part.text))
+    .map((part) => (part.type === 'text' ? textPart(part) : filePart(part, target)));
+  return content.length > 0 ? content : [{ type: 'text', text: EMPTY_MESSAGE }];
+}
+
+function assistantContent(message: AssistantMessage, target: AiSdkTarget): AiSdkPromptPart[] {
+  const content = message.content.flatMap((part) => assistantPart(part, target) ?? []);
+  // Reasoning and files alone are dropped by some converters, which leaves an empty message on the wire.
+  const speaks = content.some(({ type }) => type !== 'reasoning' && type !== 'reasoning-file' && type !== 'file');
+  return speaks ? content : [...content, { type: 'text', text: EMPTY_MESSAGE }];
+}
+
+function assistantPart(part: AssistantPart, target: AiSdkTarget): AiSdkPromptPart | null {
+  switch (part.type) {
+    case 'text':
+      // With options it is a provider's own block (a signature on an empty text): it goes back as it came.
+      return isBlankText(part.text) && part.providerOptions === undefined ? null : textPart(part);
+    case 'reasoning':
+      if (part.providerOptions === undefined && isBlankText(part.text)) return null;
+      // Signed reasoning must not change by a byte.
+      return withOptions(
+        { type: 'reasoning', text: part.providerOptions === undefined ? wellFormedText(part.text) : part.text },
+        part,
+      );
+    case 'file':
+      return filePart(part, target);
+    case 'tool-call':
+      return withOptions(
+        // Arguments that were no object are told by the call's result; providers want an object here.
+        {
+          type: 'tool-call',
+          toolCallId: part.callId,
+          toolName: wellFormedText(part.name),
+          input: wellFormedJson(part.arguments ?? {}),
+        },
+        part,
+      );
+    case 'opaque':
+      return opaqueToAiSdk(part.value, target);
+  }
+}
+
+function toolContent(message: ToolMessage): AiSdkPromptPart[] {
+  return message.content.map((part) => ({
+    type: 'tool-result',
+    toolCallId: part.callId,
+    toolName: wellFormedText(part.name),
+    output: outputToAiSdk(part.outcome, part.output),
+  }));
+}
+
+function textPart(part: TextPart): AiSdkPromptPart {
+  return withOptions({ type: 'text', text: wellFormedText(part.text) }, part);
+}
+
+function filePart(part: FilePart, { specification }: AiSdkTarget): AiSdkPromptPart {
+  const filename = part.filename === undefined ? {} : { filename: wellFormedText(part.filename) };
+  return withOptions(
+    { type: 'file', mediaType: part.mediaType, data: fileData(part, specification), ...filename },
+    part,
+  );
+}
+
+function fileData(part: FilePart, specification: AiSdkSpecification): AiSdkFileData {
+  if (part.url !== undefined) {
+    const url = new URL(part.url);
+    return specification === 'v4' ? { type: 'url', url } : url;
+  }
+  const data = part.data ?? '';
+  return specification === 'v4' ? { type: 'data', data } : data;
+}
+
+function withOptions<T extends AiSdkMessage | AiSdkPromptPart>(
+  converted: T,
+  source: Pick<TextPart, 'providerOptions'>,
+): T {
+  return source.providerOptions === undefined ? converted : { ...converted, providerOptions: source.providerOptions };
+}
