@@ -1,0 +1,149 @@
+/** What a store is asked by people and programs: journals, lists, interactions, metrics. Answers are detached; summaries carry no content (STO-8). */
+import type { Interaction } from '../../contracts/interaction.js';
+import type { JournalEntry, SequencedEntry } from '../../contracts/journal-entry.js';
+import type {
+  InteractionQuery,
+  LeaseView,
+  ListQuery,
+  Page,
+  StoreMetrics,
+} from '../../contracts/ports/run-store.port.js';
+import type { RunRecord, RunSummary } from '../../contracts/run.js';
+import { RUN_STATUSES, type RunStatus } from '../../contracts/run-status.js';
+import { detached } from './detached.js';
+import type { ImageTables } from './image-tables.js';
+import { answeredRuns } from './image-sweeps.js';
+import { byAge, claimableSince, isExpired, leaseOf } from './leases.js';
+import { cursorAfter, placeOf, type ListName, type Place } from './page-cursor.js';
+
+export function load(tables: ImageTables, runId: string): { run: RunRecord; lease: LeaseView | null } | null {
+  const run = tables.runs.get(runId);
+  return run ? { run: detached(run), lease: leaseOf(tables, run) } : null;
+}
+
+export function readJournal(
+  tables: ImageTables,
+  runId: string,
+  after: number,
+  limit: number,
+): { run: RunRecord; entries: SequencedEntry[] } | null {
+  const run = tables.runs.get(runId);
+  if (!run) return null;
+  const entries: SequencedEntry[] = [];
+  const rows = tables.journals.get(runId) ?? [];
+  for (let at = firstRowAfter(rows, after); at < rows.length && entries.length < limit; at += 1) {
+    const row = rows[at] as (typeof rows)[number];
+    for (const [index, entry] of (JSON.parse(row.entries) as JournalEntry[]).entries()) {
+      const sequence = row.first + index;
+      if (sequence > after && entries.length < limit) entries.push({ ...entry, sequence });
+    }
+  }
+  return { run: detached(run), entries };
+}
+
+/** Index of the first row that holds an entry after the sequence, by bisection: a late page of a long journal costs no more than an early one. */
+function firstRowAfter(rows: readonly { first: number; count: number }[], after: number): number {
+  let low = 0;
+  let high = rows.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const row = rows[middle] as { first: number; count: number };
+    if (row.first + row.count - 1 > after) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+export function list(tables: ImageTables, query: ListQuery): Page<RunSummary> {
+  const place = query.cursor === undefined ? undefined : placeOf('runs', query.cursor);
+  const wanted = Object.entries(query.metadata ?? {}).map(([key, value]) => [key, String(value)] as const);
+  const found = [...tables.runs.values()].filter(
+    (run) =>
+      (query.sessionId === undefined || run.sessionId === query.sessionId) &&
+      (query.agent === undefined || run.agent === query.agent) &&
+      (query.statuses === undefined || query.statuses.includes(run.status)) &&
+      (query.parentRunId === undefined || run.parentRunId === query.parentRunId) &&
+      wanted.every(([key, value]) => Object.hasOwn(run.metadata, key) && String(run.metadata[key]) === value) &&
+      (place === undefined || byAge(run, place) < 0),
+  );
+  return pageOf(
+    'runs',
+    found.sort((a, b) => byAge(b, a)),
+    query.limit,
+    summaryOf,
+  );
+}
+
+export function interactions(tables: ImageTables, query: InteractionQuery): Page<Interaction> {
+  const place = query.cursor === undefined ? undefined : placeOf('interactions', query.cursor);
+  const source = query.runId === undefined ? [...tables.interactions.values()] : tables.interactionsOf(query.runId);
+  const found = source.filter(
+    (one) =>
+      (query.statuses === undefined || query.statuses.includes(one.status)) &&
+      (query.kind === undefined || one.kind === query.kind) &&
+      (query.sessionId === undefined || one.sessionId === query.sessionId) &&
+      (query.agent === undefined || one.agent === query.agent) &&
+      (query.approverRole === undefined || one.approverRole === query.approverRole) &&
+      (place === undefined || byAge(one, place) > 0),
+  );
+  return pageOf('interactions', found.sort(byAge), query.limit, (one) => one);
+}
+
+export function countPending(tables: ImageTables, upTo: number): number {
+  return Math.min(upTo, tables.countWithStatus('pending') + tables.countWithStatus('queued'));
+}
+
+export function metrics(tables: ImageTables, now: number): StoreMetrics {
+  const running = tables.withStatus('running');
+  const since = [...tables.withStatus('pending'), ...tables.withStatus('retry_wait'), ...running]
+    .map((run) => claimableSince(tables, run, now))
+    .filter((at) => at !== null);
+  let operations = 0;
+  for (const run of tables.runs.values()) operations += run.totals.results;
+  return {
+    runsByStatus: Object.fromEntries(RUN_STATUSES.map((status) => [status, tables.countWithStatus(status)])) as Record<
+      RunStatus,
+      number
+    >,
+    oldestClaimableMs: since.length === 0 ? null : Math.max(0, now - since.reduce((a, b) => Math.min(a, b))),
+    openInteractions: tables.countPendingInteractions(),
+    operations,
+    journalRows: tables.journalRows,
+    journalBytes: tables.journalBytes,
+    offenders: running.filter((run) => isExpired(tables, run, now)).length + answeredRuns(tables).length,
+  };
+}
+
+function pageOf<Row extends Place, Item>(
+  name: ListName,
+  rows: readonly Row[],
+  limit: number,
+  present: (row: Row) => Item,
+): Page<Item> {
+  const shown = rows.slice(0, limit);
+  const last = shown.at(-1);
+  const items = shown.map((row) => detached(present(row)));
+  return last && rows.length > shown.length ? { items, nextCursor: cursorAfter(name, last) } : { items };
+}
+
+function summaryOf(run: RunRecord): RunSummary {
+  return {
+    id: run.id,
+    agent: run.agent,
+    version: run.version,
+    status: run.status,
+    waitingFor: run.waitingFor,
+    attention: run.attention,
+    sessionId: run.sessionId,
+    parentRunId: run.parentRunId,
+    attempt: run.attempt,
+    sequence: run.sequence,
+    totals: run.totals,
+    metadata: run.metadata,
+    nextAttemptAt: run.nextAttemptAt,
+    createdAt: run.createdAt,
+    updatedAt: run.updatedAt,
+    startedAt: run.startedAt,
+    finishedAt: run.finishedAt,
+  };
+}

@@ -1,0 +1,109 @@
+/** What workers and sweeps ask: heartbeats, candidates, offenders against I11. Plain reads: whatever is found is decided again under its lock. */
+import { isOffered } from '../../contracts/agent-definition.js';
+import type {
+  DueAnswer,
+  DueQuery,
+  OverdueAnswer,
+  OverdueQuery,
+  WorkerBeat,
+  WorkerRecord,
+} from '../../contracts/ports/run-store.port.js';
+import type { RunRecord } from '../../contracts/run.js';
+import { RUN_STATUSES, isSettled } from '../../contracts/run-status.js';
+import { detached } from './detached.js';
+import type { ImageTables } from './image-tables.js';
+import { byAge, claimableSince, isExpired } from './leases.js';
+
+export function heartbeat(tables: ImageTables, now: number, beat: WorkerBeat): { now: number; leaseExpiresAt: number } {
+  const leaseExpiresAt = now + beat.leaseMs;
+  tables.workers.set(beat.workerId, {
+    id: beat.workerId,
+    startedAt: beat.startedAt,
+    heartbeatAt: now,
+    leaseExpiresAt,
+    offers: detached([...beat.offers]),
+  });
+  return { now, leaseExpiresAt };
+}
+
+export function liveWorkers(tables: ImageTables, now: number): WorkerRecord[] {
+  return [...tables.workers.values()].filter(({ leaseExpiresAt }) => leaseExpiresAt > now).map(detached);
+}
+
+export function due(tables: ImageTables, now: number, query: DueQuery): DueAnswer {
+  const candidates =
+    query.limit > 0 && query.offers.length > 0
+      ? [
+          ...tables.withStatus('pending'),
+          ...tables.withStatus('retry_wait'),
+          ...(query.takeovers ? tables.withStatus('running') : []),
+        ]
+      : [];
+  const claimable = candidates.filter(
+    (run) =>
+      run.contractVersion <= query.contractVersion &&
+      isOffered(run, query.offers) &&
+      claimableSince(tables, run, now) !== null,
+  );
+  return {
+    now,
+    claimable: claimable
+      .sort(byAge)
+      .slice(0, query.limit)
+      .map(({ id, status }) => ({ id, status })),
+    held: query.held
+      .map((id) => tables.runs.get(id))
+      .filter((run) => run !== undefined)
+      .map(({ id, status, attempt, interruptRequestedAt }) => ({
+        id,
+        status,
+        attempt,
+        interruptRequestedAt,
+        hasInbox: [...(tables.inboxes.get(id)?.values() ?? [])].some((message) => message.status === 'queued'),
+      })),
+  };
+}
+
+export function overdue(tables: ImageTables, now: number, query: OverdueQuery): OverdueAnswer {
+  const ids = (runs: readonly RunRecord[]) =>
+    runs
+      .filter((run) => run.contractVersion <= query.contractVersion)
+      .sort(byAge)
+      .slice(0, query.limit)
+      .map(({ id }) => id);
+  const running = tables.withStatus('running');
+  const active = [...tables.withStatus('pending'), ...tables.withStatus('retry_wait'), ...running];
+  const isStranded = (run: RunRecord) => {
+    const since = claimableSince(tables, run, now);
+    return since !== null && now - since > query.unofferedAfterMs && !isOffered(run, query.liveOffers);
+  };
+  const withExpired = new Set(
+    tables
+      .pendingInteractions()
+      .filter(({ expiresAt }) => expiresAt !== null && expiresAt <= now)
+      .map(({ runId }) => runId),
+  );
+  return {
+    now,
+    expired: ids(running.filter((run) => isExpired(tables, run, now))),
+    unoffered: ids(active.filter(isStranded)),
+    pastDeadline: ids(openRuns(tables).filter(({ deadlineAt }) => deadlineAt !== null && deadlineAt <= now)),
+    answered: ids(answeredRuns(tables)),
+    expiredInteractions: ids([...withExpired].map((id) => tables.runs.get(id)).filter((run) => run !== undefined)),
+  };
+}
+
+/** Runs that wait for people only, and nobody has anything left to answer. */
+export function answeredRuns(tables: ImageTables): RunRecord[] {
+  return tables
+    .withStatus('waiting')
+    .filter(
+      (run) =>
+        run.waitingFor.every((reason) => reason === 'approval' || reason === 'question') &&
+        tables.interactionsOf(run.id).every(({ status }) => status !== 'pending'),
+    );
+}
+
+function openRuns(tables: ImageTables): RunRecord[] {
+  return RUN_STATUSES.filter((status) => !isSettled(status)).flatMap((status) => tables.withStatus(status));
+}

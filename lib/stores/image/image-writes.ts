@@ -1,0 +1,206 @@
+/**
+ * The three doors through which a run changes: create, append, transition. Each runs in one turn of the event loop, which is its lock: it reads, asks the
+ * decider with detached copies, checks, and only then commits, so that a refusal of any kind writes nothing (STO-1). Every append is fenced by attempt and
+ * status (I3), settled runs are left only as RUN-1 allows (I4).
+ */
+import type { Interaction, InboxMessage } from '../../contracts/interaction.js';
+import type { JournalEntry } from '../../contracts/journal-entry.js';
+import type {
+  AppendRequest,
+  CreateRequest,
+  CreateResult,
+  LockedRun,
+  RunWrite,
+  TransitionDecision,
+  TransitionRequest,
+  TransitionResult,
+} from '../../contracts/ports/run-store.port.js';
+import type { RunRecord, RunTotals } from '../../contracts/run.js';
+import { respectsSettled } from '../../contracts/run-transitions.js';
+import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
+import { BrokenStoreError } from '../../errors/store/broken-store.error.js';
+import { FencedError } from '../../errors/store/fenced.error.js';
+import { SequenceConflictError } from '../../errors/store/sequence-conflict.error.js';
+import { StoreConflictError } from '../../errors/store/store-conflict.error.js';
+import { detached } from './detached.js';
+import type { ImageChange, JournalRow, Written } from './image-change.js';
+import type { ImageTables } from './image-tables.js';
+import { byAge, leaseOf } from './leases.js';
+
+const OVER: ReadonlySet<Interaction['status']> = new Set(['used', 'cancelled']);
+
+export function create(tables: ImageTables, now: number, request: CreateRequest): Written<CreateResult> {
+  const session = request.sessionId === null ? undefined : tables.sessions.get(request.sessionId);
+  const sameRequest = tables.runOfRequest(request.requestScope, request.requestId);
+  const sameId = tables.runs.get(request.runId);
+  const decision = request.decide({
+    now,
+    session: session ? detached(session) : null,
+    sameRequest: sameRequest ? detached(sameRequest) : null,
+    sameId: sameId ? detached(sameId) : null,
+  });
+  if (decision.do === 'refuse') throw decision.error;
+  if (decision.do === 'return') return { value: { run: decision.run, created: false }, commit: null };
+  const totals = detached(decision.totals);
+  const run: RunRecord = { ...detached(decision.run), revision: 1, sequence: 0, totals };
+  const taken = tables.runs.get(run.id) ?? tables.runOfRequest(run.requestScope, run.requestId);
+  if (taken) {
+    throw new StoreConflictError(
+      `Run ${run.id} was not created: run ${taken.id} has this id or this request (${run.requestScope}, ${run.requestId}) already. Return or refuse it instead.`,
+      { details: { runId: run.id, existing: taken.id } },
+    );
+  }
+  const changes: ImageChange[] = [{ kind: 'run', run }];
+  if (decision.entries.length > 0) {
+    changes.push({ kind: 'journal', runId: run.id, row: rowOf(1, run.attempt, decision.entries, totals) });
+  }
+  if (decision.session) changes.push({ kind: 'session', session: detached(decision.session) });
+  const commit = tables.commit(changes);
+  return { value: { run: detached(tables.runs.get(run.id) as RunRecord), created: true }, commit };
+}
+
+export function append(tables: ImageTables, request: AppendRequest): Written<void> {
+  const { runId, attempt, firstSequence, entries } = request;
+  const run = tables.runs.get(runId);
+  if (!run || run.status !== 'running' || run.attempt !== attempt) {
+    const found = run ? `it is ${run.status} with attempt ${run.attempt}` : 'there is no such run';
+    throw new FencedError(`Attempt ${attempt} no longer owns run ${runId}: ${found}. Its worker must stop the run.`, {
+      details: { runId, attempt },
+    });
+  }
+  const row = rowOf(firstSequence, attempt, entries, detached(request.totals));
+  if (firstSequence === run.sequence + 1) {
+    return { value: undefined, commit: tables.commit(entries.length > 0 ? [{ kind: 'journal', runId, row }] : []) };
+  }
+  const stored = tables.journals.get(runId)?.find((one) => one.first === firstSequence);
+  if (stored && stored.attempt === attempt && stored.entries === row.entries) return { value: undefined, commit: null };
+  throw new SequenceConflictError(
+    `Run ${runId} stands at sequence ${run.sequence}; ${entries.length} entries from ${firstSequence} on are neither its next ones nor a repetition.`,
+    { details: { runId, sequence: run.sequence, firstSequence } },
+  );
+}
+
+export function transition<T>(
+  tables: ImageTables,
+  now: number,
+  request: TransitionRequest<T>,
+): Written<TransitionResult<T>> {
+  const run = tables.runs.get(request.runId);
+  if (!run) return { value: { outcome: 'not_found' }, commit: null };
+  const locked = lock(tables, now, run, request.session ?? false);
+  const nextId = locked.nextInSession?.id;
+  const sessionId = locked.session?.id;
+  const decision = request.decide(locked);
+  const changes = [
+    ...(decision.run ? planRunWrite(run, decision.run, now) : []),
+    ...planNeighbours(tables, now, decision, { nextId, sessionId }),
+    ...(decision.interactions ?? []).map((interaction) => planInteraction(tables, interaction)),
+    ...(decision.inbox ?? []).map((message) => planInbox(tables, message)),
+  ];
+  const commit = tables.commit(changes);
+  const after = detached(tables.runs.get(run.id) as RunRecord);
+  return { value: { outcome: 'done', result: decision.result, run: after }, commit };
+}
+
+function lock(tables: ImageTables, now: number, run: RunRecord, withSession: boolean): LockedRun {
+  const session = withSession && run.sessionId !== null ? tables.sessions.get(run.sessionId) : undefined;
+  const next = session ? tables.nextQueued(session.id, run.id) : null;
+  const inbox = [...(tables.inboxes.get(run.id)?.values() ?? [])];
+  return {
+    now,
+    run: detached(run),
+    lease: leaseOf(tables, run),
+    interactions: detached(
+      tables
+        .interactionsOf(run.id)
+        .filter(({ status }) => !OVER.has(status))
+        .sort(byAge),
+    ),
+    inbox: detached(inbox.sort((a, b) => a.order - b.order)),
+    session: session ? detached(session) : null,
+    nextInSession: next && detached(next),
+  };
+}
+
+function planRunWrite(run: RunRecord, write: RunWrite, now: number): ImageChange[] {
+  const change = detached(write.change);
+  if (!respectsSettled(run, change)) {
+    throw new IllegalTransitionError(
+      `Run ${run.id} is ${run.status}, which is settled: it cannot become ${change.status}. Only a retry of a failed run or a restart leads on, to pending.`,
+      { details: { runId: run.id, from: run.status, to: change.status } },
+    );
+  }
+  const changes: ImageChange[] = [];
+  const totals = detached(write.totals ?? run.totals);
+  if (Object.keys(change).length > 0) {
+    changes.push({ kind: 'header', runId: run.id, change: { ...change, revision: run.revision + 1, updatedAt: now } });
+  }
+  if (write.entries.length > 0) {
+    const row = rowOf(run.sequence + 1, change.attempt ?? run.attempt, write.entries, totals);
+    changes.push({ kind: 'journal', runId: run.id, row });
+  } else if (write.totals) {
+    changes.push({ kind: 'header', runId: run.id, change: { totals } });
+  }
+  return changes;
+}
+
+function planNeighbours(
+  tables: ImageTables,
+  now: number,
+  decision: TransitionDecision<unknown>,
+  locked: { nextId: string | undefined; sessionId: string | undefined },
+): ImageChange[] {
+  const changes: ImageChange[] = [];
+  if (decision.session) {
+    const session = locked.sessionId === undefined ? undefined : tables.sessions.get(locked.sessionId);
+    if (!session) throw unlocked('a session');
+    changes.push({ kind: 'session', session: { ...session, ...detached(decision.session) } });
+  }
+  if (decision.nextInSession) {
+    const next = locked.nextId === undefined ? undefined : tables.runs.get(locked.nextId);
+    if (!next) throw unlocked('a next run of the session');
+    changes.push(...planRunWrite(next, decision.nextInSession, now));
+  }
+  return changes;
+}
+
+function unlocked(what: string): BrokenStoreError {
+  return new BrokenStoreError(
+    `A decision changes ${what} that was not shown to it. Ask for \`session: true\` and change only what is there.`,
+  );
+}
+
+/** I7: a decision is bound once. */
+function planInteraction(tables: ImageTables, given: Interaction): ImageChange {
+  const interaction = detached(given);
+  const stored = tables.interactions.get(interaction.id);
+  if (stored && stored.status !== 'pending') {
+    const ends = OVER.has(interaction.status);
+    const isOver = OVER.has(stored.status);
+    const isSameDecision =
+      stored.digest === interaction.digest && JSON.stringify(stored.decision) === JSON.stringify(interaction.decision);
+    if (isOver || !ends || !isSameDecision) {
+      throw new StoreConflictError(
+        `Interaction ${stored.id} is ${stored.status} already and cannot become ${interaction.status}.`,
+        { details: { runId: stored.runId, interactionId: stored.id, status: stored.status } },
+      );
+    }
+  }
+  return { kind: 'interaction', interaction };
+}
+
+function planInbox(tables: ImageTables, given: InboxMessage): ImageChange {
+  const message = detached(given);
+  const stored = tables.inboxes.get(message.runId)?.get(message.requestId);
+  if (stored && stored.status !== 'queued') {
+    throw new StoreConflictError(
+      `The message with request id ${message.requestId} to run ${message.runId} is ${stored.status} already.`,
+      { details: { runId: message.runId, requestId: message.requestId, status: stored.status } },
+    );
+  }
+  return { kind: 'inbox', message };
+}
+
+function rowOf(first: number, attempt: number, entries: readonly JournalEntry[], totals: RunTotals): JournalRow {
+  return { first, count: entries.length, attempt, entries: JSON.stringify(entries), totals };
+}

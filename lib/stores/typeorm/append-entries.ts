@@ -1,0 +1,68 @@
+/**
+ * Group `append`, the parts every database shares: the form of a row, and what an append means that landed no row. The statement itself is each twin's own,
+ * because it is the hot path: one row, fenced inside the statement by attempt and status (I3, decision 1).
+ */
+import type { AppendRequest } from '../../contracts/ports/run-store.port.js';
+import { FencedError } from '../../errors/store/fenced.error.js';
+import { SequenceConflictError } from '../../errors/store/sequence-conflict.error.js';
+import { perDialect, type Dialect } from './dialect.js';
+import { queryOne, type Program } from './program.js';
+import { totalsText } from './run.mapper.js';
+
+/** An append with its text made, before any transaction begins (STO-3). */
+export interface PreparedAppend {
+  readonly runId: string;
+  readonly attempt: number;
+  readonly firstSequence: number;
+  readonly count: number;
+  readonly totals: string;
+  readonly entries: string;
+  /** Known to come right after the last entry, so that nobody has to look. */
+  readonly isNext: boolean;
+}
+
+export function prepareAppend(
+  { runId, attempt, firstSequence, entries, totals }: AppendRequest,
+  isNext = false,
+): PreparedAppend {
+  return {
+    runId,
+    attempt,
+    firstSequence,
+    count: entries.length,
+    totals: totalsText(totals),
+    entries: JSON.stringify(entries),
+    isNext,
+  };
+}
+
+const statements = perDialect(({ tables }) => ({
+  run: `SELECT status, attempt FROM ${tables.runs} WHERE id = ?`,
+  last: `SELECT first_sequence, entry_count FROM ${tables.journal} WHERE run_id = ? ORDER BY first_sequence DESC LIMIT 1`,
+  row: `SELECT attempt, entries FROM ${tables.journal} WHERE run_id = ? AND first_sequence = ?`,
+}));
+
+/**
+ * Why an append landed no row. Returns where nothing is wrong: the identical row is there already (STO-1), or there was nothing to append.
+ * @throws FencedError, SequenceConflictError
+ */
+export function* explainAppend(dialect: Dialect, append: PreparedAppend): Program<void> {
+  const { runId, attempt, firstSequence, count } = append;
+  const sql = statements(dialect);
+  const run = yield* queryOne(sql.run, [runId]);
+  if (!run || run['status'] !== 'running' || Number(run['attempt']) !== attempt) {
+    const found = run ? `it is ${String(run['status'])} with attempt ${Number(run['attempt'])}` : 'there is no such run';
+    throw new FencedError(`Attempt ${attempt} no longer owns run ${runId}: ${found}. Its worker must stop the run.`, {
+      details: { runId, attempt },
+    });
+  }
+  const last = yield* queryOne(sql.last, [runId]);
+  const sequence = last ? Number(last['first_sequence']) + Number(last['entry_count']) - 1 : 0;
+  if (count === 0 && firstSequence === sequence + 1) return;
+  const stored = yield* queryOne(sql.row, [runId, firstSequence]);
+  if (stored && Number(stored['attempt']) === attempt && stored['entries'] === append.entries) return;
+  throw new SequenceConflictError(
+    `Run ${runId} stands at sequence ${sequence}; ${count} entries from ${firstSequence} on are neither its next ones nor a repetition.`,
+    { details: { runId, sequence, firstSequence } },
+  );
+}

@@ -1,0 +1,58 @@
+/**
+ * Single values between our types and what drivers take and give. JSON goes in as text whose escapes keep lone surrogates and NUL (RFC 8259), so that no
+ * database sees a character it refuses; it is read back from text, or from a value that a driver has parsed already (STO-2).
+ */
+import { JournalCorruptError } from '../../errors/store/journal-corrupt.error.js';
+import type { SqlValue } from './program.js';
+
+/**
+ * - `text`, `number`: as they are; bigints arrive as text from some drivers
+ * - `flag`: 0 or 1
+ * - `json`: text, never null in our types unless the column is null
+ */
+export type ColumnKind = 'text' | 'number' | 'flag' | 'json';
+
+export function toColumn(kind: ColumnKind, value: unknown): SqlValue {
+  if (value === null || value === undefined) return null;
+  if (kind === 'json') return JSON.stringify(value);
+  if (kind === 'flag') return value ? 1 : 0;
+  return value as SqlValue;
+}
+
+/** @throws SyntaxError for a JSON column that holds no JSON */
+export function fromColumn(kind: ColumnKind, value: unknown): unknown {
+  if (value === null || value === undefined) return null;
+  switch (kind) {
+    case 'json':
+      return typeof value === 'string' ? JSON.parse(value) : value;
+    case 'number':
+      return Number(value);
+    case 'flag':
+      return Number(value) !== 0;
+    default:
+      return value;
+  }
+}
+
+/**
+ * A text of the host's as a column to be compared with: what some database refuses or folds (NUL, lone surrogates) is escaped the same way when it is
+ * written and when it is looked for.
+ */
+export function comparable(text: string): string {
+  return JSON.stringify(text).slice(1, -1);
+}
+
+/**
+ * Reads what belongs to one run.
+ * @throws JournalCorruptError for what cannot be read; the parser's own message is left out because it quotes the text
+ */
+export function readable<T>(runId: unknown, what: string, read: () => T): T {
+  try {
+    return read();
+  } catch {
+    throw new JournalCorruptError(
+      `${what} of run ${String(runId)} cannot be read: a column that must hold JSON holds something else. Other runs are not affected.`,
+      { details: { runId } },
+    );
+  }
+}

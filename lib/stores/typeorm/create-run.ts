@@ -1,0 +1,77 @@
+/**
+ * Group `create`: a run, its first entries and its session's row, in one transaction (SUB-1). The session's row is locked first, so the order of a session is
+ * decided here (SUB-4); a request id that somebody else commits at the same moment is a lost race, after which everything is read and decided again (SUB-2).
+ */
+import type { CreateRequest, CreateResult, CreateSituation } from '../../contracts/ports/run-store.port.js';
+import type { RunRecord, SessionRecord } from '../../contracts/run.js';
+import { StoreConflictError } from '../../errors/store/store-conflict.error.js';
+import { perDialect, type Dialect } from './dialect.js';
+import { insertJournalRow } from './journal-row.js';
+import { LostRaceError } from './lost-race.error.js';
+import { metadataRows } from './metadata.mapper.js';
+import { insertOrLeave, query, queryOne, write, type Program } from './program.js';
+import { RUN_COLUMNS, headerOf, runOf, sessionOf } from './run.mapper.js';
+import { runView } from './run-view.js';
+
+const SESSION_COLUMNS = ['id', 'mode', 'head_run_id', 'latest_completed_run_id', 'last_order', 'started_order'];
+
+const statements = perDialect((dialect) => ({
+  lockSession: `SELECT ${SESSION_COLUMNS.join(', ')} FROM ${dialect.tables.sessions} WHERE id = ?${dialect.forUpdate}`,
+  same: `${runView(dialect)} WHERE r.id = ? OR (r.request_scope = ? AND r.request_id = ?)`,
+  clock: `SELECT ${dialect.now} AS clock`,
+  insertSession: dialect.insertOrLeave(dialect.tables.sessions, SESSION_COLUMNS),
+  updateSession: `UPDATE ${dialect.tables.sessions} SET ${SESSION_COLUMNS.slice(1)
+    .map((name) => `${name} = ?`)
+    .join(', ')} WHERE id = ?`,
+  insertRun: dialect.insertOrLeave(dialect.tables.runs, [...RUN_COLUMNS.map(({ name }) => name), 'results']),
+  insertMetadata: `INSERT INTO ${dialect.tables.metadata} (run_id, name, value) VALUES (?, ?, ?)`,
+}));
+
+export function* createRun(dialect: Dialect, request: CreateRequest): Program<CreateResult> {
+  const situation = yield* readSituation(dialect, request);
+  const decision = request.decide(situation);
+  if (decision.do === 'refuse') throw decision.error;
+  if (decision.do === 'return') return { run: decision.run, created: false };
+  const { entries, totals } = decision;
+  const run: RunRecord = { ...decision.run, revision: 1, sequence: entries.length, totals };
+  const sql = statements(dialect);
+  if (decision.session) yield* putSession(dialect, decision.session, situation.session !== null);
+  const isNew = yield* insertOrLeave(sql.insertRun, [...headerOf(run), totals.results]);
+  if (!isNew) throw taken(run, situation);
+  if (entries.length > 0) yield* insertJournalRow(dialect, run.id, 1, run.attempt, entries, totals);
+  for (const row of metadataRows(run)) yield* write(sql.insertMetadata, row);
+  return { run: JSON.parse(JSON.stringify(run)) as RunRecord, created: true };
+}
+
+function* readSituation(dialect: Dialect, request: CreateRequest): Program<CreateSituation> {
+  const { runId, sessionId, requestScope, requestId } = request;
+  const sql = statements(dialect);
+  const session = sessionId === null ? undefined : yield* queryOne(sql.lockSession, [sessionId]);
+  // After the session's lock was granted: at READ COMMITTED a later statement sees what the holder committed (decision 2).
+  const same = (yield* query(sql.same, [runId, requestScope, requestId])).map(runOf);
+  const clock = yield* queryOne(sql.clock);
+  return {
+    now: Number(clock?.['clock']),
+    session: session ? sessionOf(session) : null,
+    sameRequest: same.find((run) => run.requestScope === requestScope && run.requestId === requestId) ?? null,
+    sameId: same.find((run) => run.id === runId) ?? null,
+  };
+}
+
+function* putSession(dialect: Dialect, session: SessionRecord, exists: boolean): Program<void> {
+  const sql = statements(dialect);
+  const { id, mode, headRunId, latestCompletedRunId, lastOrder, startedOrder } = session;
+  const values = [mode, headRunId, latestCompletedRunId, lastOrder, startedOrder];
+  if (exists) yield* write(sql.updateSession, [...values, id]);
+  else if (!(yield* insertOrLeave(sql.insertSession, [id, ...values]))) throw new LostRaceError();
+}
+
+/** A run of this id or request that the decider was shown is its mistake; one that came in between is a lost race. */
+function taken(run: RunRecord, { sameId, sameRequest }: CreateSituation): Error {
+  const existing = sameId ?? sameRequest;
+  if (!existing) return new LostRaceError();
+  return new StoreConflictError(
+    `Run ${run.id} was not created: run ${existing.id} has this id or this request (${run.requestScope}, ${run.requestId}) already. Return or refuse it instead.`,
+    { details: { runId: run.id, existing: existing.id } },
+  );
+}

@@ -1,0 +1,50 @@
+/**
+ * What went wrong in the database, told by its code alone. Drivers' own messages and errors carry statements and values, so they are neither passed on nor
+ * kept as a cause (EVT-4). Inside the store a failure is judged by its verdict; callers get one of the store errors.
+ */
+import { BrokenStoreError } from '../../errors/store/broken-store.error.js';
+import { StoreConflictError } from '../../errors/store/store-conflict.error.js';
+import { StoreUnavailableError } from '../../errors/store/store-unavailable.error.js';
+
+/**
+ * - `conflict`: concurrent transactions got in each other's way; the same transaction may pass when repeated
+ * - `unavailable`: the database cannot do it now
+ * - `broken`: it will never do it: no such table, a constraint nobody should hit, a damaged file
+ */
+export type FailureVerdict = 'conflict' | 'unavailable' | 'broken';
+
+export class DatabaseFailure extends Error {
+  override readonly name = 'DatabaseFailure';
+
+  constructor(
+    readonly verdict: FailureVerdict,
+    /** The driver's code, e.g. `SQLITE_FULL` or `ER_LOCK_DEADLOCK`. */
+    readonly databaseCode: string,
+  ) {
+    super(`The database answered ${databaseCode}.`);
+  }
+
+  /** For callers. @param doing what was tried, in words, e.g. `commit` */
+  toStoreError(doing: string): Error {
+    const details = { databaseCode: this.databaseCode };
+    switch (this.verdict) {
+      case 'conflict':
+        return new StoreConflictError(
+          `The database could not ${doing}: ${this.databaseCode}. Other transactions were in the way; try again.`,
+          { details },
+        );
+      case 'unavailable':
+        return new StoreUnavailableError(`The database could not ${doing} now: ${this.databaseCode}.`, { details });
+      case 'broken':
+        return new BrokenStoreError(
+          `The database refused to ${doing}: ${this.databaseCode}. Its tables are not as this package made them, or its file is damaged.`,
+          { details },
+        );
+    }
+  }
+}
+
+/** Failures become store errors; a decider's refusals and our own errors pass as they are. */
+export function forCaller(error: unknown, doing: string): unknown {
+  return error instanceof DatabaseFailure ? error.toStoreError(doing) : error;
+}

@@ -1,0 +1,18 @@
+/** Picks the twin for a data source. */
+import type { DataSource } from 'typeorm';
+import { InvalidConfigurationError } from '../../errors/configuration/invalid-configuration.error.js';
+import type { RunDatabase } from './run-database.js';
+import { SqliteDatabase } from './sqlite/sqlite-database.js';
+
+/** @throws InvalidConfigurationError for a database that is not supported */
+export function databaseOf(dataSource: DataSource, timeoutMs: number): RunDatabase {
+  const { type } = dataSource.options;
+  switch (type) {
+    case 'better-sqlite3':
+      return new SqliteDatabase(dataSource, timeoutMs);
+    default:
+      throw new InvalidConfigurationError([
+        `The data source is of type ${type}, on which runs cannot be stored. Use better-sqlite3, mysql, mariadb or postgres.`,
+      ]);
+  }
+}

@@ -1,0 +1,13 @@
+/** The dialect of a kind of database. */
+import type { DatabaseType, Dialect } from './dialect.js';
+import { sqliteDialect } from './sqlite/sqlite.dialect.js';
+
+/** @param schema where the host keeps its tables, on Postgres */
+export function dialectOf(type: DatabaseType, schema?: string): Dialect {
+  switch (type) {
+    case 'better-sqlite3':
+      return sqliteDialect;
+    default:
+      throw new Error(`No dialect for ${type} yet${schema === undefined ? '' : ` (schema ${schema})`}.`);
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * What a database can do, and how it says it. A statement whose form differs between databases is here with the reason for its form; statements that are
+ * the same everywhere stand in the file of their group. A twin (`sqlite/`, `mysql/`, `postgres/`) fills one of these in and runs programs its own way.
+ */
+
+export type DatabaseType = 'better-sqlite3' | 'mysql' | 'mariadb' | 'postgres';
+
+/** Table names, qualified where the host keeps its tables in a schema. */
+export interface TableNames {
+  runs: string;
+  journal: string;
+  interactions: string;
+  inbox: string;
+  sessions: string;
+  workers: string;
+  metadata: string;
+  schema: string;
+}
+
+export interface Dialect {
+  readonly type: DatabaseType;
+  readonly tables: TableNames;
+  /** A table's name as it stands in a statement. */
+  qualify(table: string): string;
+  /** A statement with its `?` marks in the form the driver wants. */
+  placed(sql: string): string;
+  /**
+   * Rows are locked one by one. Where false, a transaction that writes holds the whole database from its first statement on, and lock clauses are empty.
+   */
+  readonly hasRowLocks: boolean;
+  /** Expression: the database's clock in epoch ms, read when the statement runs, not when its transaction began (I12). */
+  readonly now: string;
+  /** Clause: wait for the rows and hold them until the end of the transaction. */
+  readonly forUpdate: string;
+  /** Clause: the same, but leave out rows that somebody else holds. */
+  readonly forUpdateSkipLocked: string;
+  /** Query: one row if the table with the schema's version is there. */
+  readonly hasSchemaTable: string;
+  /** Expression: the size of a text column in bytes, without reading the text where the database can. */
+  bytesOf(column: string): string;
+  /** An INSERT of one row that does nothing where any of its keys is taken. On Postgres never an error, which would end the transaction. */
+  insertOrLeave(table: string, columns: readonly string[]): string;
+  /** An INSERT of one row that replaces the other columns where the key is taken. */
+  insertOrReplace(table: string, columns: readonly string[], key: readonly string[]): string;
+}
+
+/** `?, ?, ?` */
+export function marks(count: number): string {
+  return Array.from({ length: count }, () => '?').join(', ');
+}
+
+/** The plain names, qualified by a schema where there is one. */
+export function tableNames(qualify: (name: string) => string = (name) => name): TableNames {
+  return {
+    runs: qualify('agent_runs'),
+    journal: qualify('agent_run_journal'),
+    interactions: qualify('agent_run_interactions'),
+    inbox: qualify('agent_run_inbox'),
+    sessions: qualify('agent_sessions'),
+    workers: qualify('agent_run_workers'),
+    metadata: qualify('agent_run_metadata'),
+    schema: qualify('agent_runs_schema'),
+  };
+}
+
+/** Builds a group's statements once for each dialect. */
+export function perDialect<T>(build: (dialect: Dialect) => T): (dialect: Dialect) => T {
+  const built = new WeakMap<Dialect, T>();
+  return (dialect) => {
+    let statements = built.get(dialect);
+    if (statements === undefined) {
+      statements = build(dialect);
+      built.set(dialect, statements);
+    }
+    return statements;
+  };
+}
+
+/**
+ * Pads a list to a length of 1, 2, 4, 8 … by repeating its last value, so that `IN (…)` and `OR` lists have few shapes to prepare. Repeating a value
+ * changes neither. The list must not be empty.
+ */
+export function padded<T>(values: readonly T[]): T[] {
+  const length = 2 ** Math.ceil(Math.log2(values.length));
+  return Array.from({ length }, (_, index) => values[Math.min(index, values.length - 1)] as T);
+}

@@ -1,0 +1,93 @@
+/** Our tables as TypeORM entities, for hosts that want to read them with repositories and query builders. */
+import { EntitySchema, type EntitySchemaColumnOptions, type EntitySchemaIndexOptions } from 'typeorm';
+import type { DatabaseType } from '../dialect.js';
+import { TABLES, type ColumnDefinition, type ColumnHolds, type IndexDefinition } from './table-definitions.js';
+
+type ColumnType = Pick<EntitySchemaColumnOptions, 'type' | 'length' | 'charset' | 'collation'>;
+
+/**
+ * Entities that describe the tables exactly as they are on a kind of database, so that a host which adds them to its `entities` gets no migration out of it.
+ * Columns keep their names; times and counts are numbers, JSON columns are text. Read only: runs are changed through `RunService`.
+ *
+ * Adding them is a choice, never needed. With them in `entities`, `synchronize: true` would take part in the tables' fate: leave it off.
+ */
+export function agentRunsEntities(type: DatabaseType): EntitySchema<Record<string, unknown>>[] {
+  return TABLES.map(
+    ({ table, entity, columns, indexes }) =>
+      new EntitySchema<Record<string, unknown>>({
+        name: entity,
+        tableName: table,
+        columns: Object.fromEntries(columns.map((column) => [column.name, columnOptions(type, column)])),
+        indices: indexes.map((index) => indexOptions(type, index)),
+      }),
+  );
+}
+
+function columnOptions(type: DatabaseType, { name, holds, isPrimary, isNullable }: ColumnDefinition): EntitySchemaColumnOptions {
+  return {
+    ...COLUMN_TYPES[type][holds],
+    name,
+    ...(isPrimary && { primary: true }),
+    ...(isNullable && { nullable: true }),
+    // Bigints come as text from some drivers; ours fit a double (STO-5).
+    ...(holds !== 'key' && holds !== 'word' && holds !== 'text' && { transformer: NUMBERS }),
+  };
+}
+
+const NUMBERS = {
+  to: (value: number | null) => value,
+  from: (value: unknown) => (value === null || value === undefined ? null : Number(value)),
+};
+
+function indexOptions(type: DatabaseType, { name, columns, isUnique, onlyWhereSet }: IndexDefinition): EntitySchemaIndexOptions {
+  return {
+    name,
+    columns: [...columns],
+    unique: isUnique === true,
+    ...(onlyWhereSet !== undefined && PARTIAL_INDEXES[type] && { where: PARTIAL_INDEXES[type](onlyWhereSet) }),
+  };
+}
+
+/** The condition as the database tells it back; null where it has no partial indexes. */
+const PARTIAL_INDEXES: Record<DatabaseType, ((column: string) => string) | null> = {
+  'better-sqlite3': (column) => `${column} IS NOT NULL`,
+  mysql: null,
+  mariadb: null,
+  postgres: (column) => `(${column} IS NOT NULL)`,
+};
+
+const SQLITE_TYPES: Record<ColumnHolds, ColumnType> = {
+  key: { type: 'varchar', length: 191 },
+  word: { type: 'varchar', length: 32 },
+  count: { type: 'integer' },
+  number: { type: 'bigint' },
+  time: { type: 'bigint' },
+  text: { type: 'text' },
+};
+
+const ASCII = { charset: 'ascii', collation: 'ascii_bin' };
+
+const MYSQL_TYPES: Record<ColumnHolds, ColumnType> = {
+  key: { type: 'varchar', length: 191, ...ASCII },
+  word: { type: 'varchar', length: 32, ...ASCII },
+  count: { type: 'int' },
+  number: { type: 'bigint' },
+  time: { type: 'bigint' },
+  text: { type: 'longtext', charset: 'utf8mb4', collation: 'utf8mb4_bin' },
+};
+
+const POSTGRES_TYPES: Record<ColumnHolds, ColumnType> = {
+  key: { type: 'character varying', length: 191, collation: 'C' },
+  word: { type: 'character varying', length: 32, collation: 'C' },
+  count: { type: 'integer' },
+  number: { type: 'bigint' },
+  time: { type: 'bigint' },
+  text: { type: 'text' },
+};
+
+const COLUMN_TYPES: Record<DatabaseType, Record<ColumnHolds, ColumnType>> = {
+  'better-sqlite3': SQLITE_TYPES,
+  mysql: MYSQL_TYPES,
+  mariadb: MYSQL_TYPES,
+  postgres: POSTGRES_TYPES,
+};

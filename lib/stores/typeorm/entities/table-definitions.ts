@@ -1,0 +1,201 @@
+/**
+ * The tables as they stand after the last schema step, for hosts that want to query them through TypeORM (decision 28). The store itself uses none of this. A
+ * test compares every type and index with a migrated database, so that a host's `migration:generate` finds nothing to do.
+ */
+
+/** What a column holds; each database has its own type for it. */
+export type ColumnHolds = 'key' | 'word' | 'count' | 'number' | 'time' | 'text';
+
+export interface ColumnDefinition {
+  readonly name: string;
+  readonly holds: ColumnHolds;
+  readonly isPrimary?: true;
+  readonly isNullable?: true;
+}
+
+export interface IndexDefinition {
+  readonly name: string;
+  readonly columns: readonly string[];
+  readonly isUnique?: true;
+  /** The column that must not be null for a row to be in it, on databases with partial indexes. */
+  readonly onlyWhereSet?: string;
+}
+
+export interface TableDefinition {
+  readonly table: string;
+  /** Name of the entity, for `dataSource.getRepository(name)`. */
+  readonly entity: string;
+  readonly columns: readonly ColumnDefinition[];
+  readonly indexes: readonly IndexDefinition[];
+}
+
+type Extra = Partial<Pick<ColumnDefinition, 'isPrimary' | 'isNullable'>>;
+
+const column = (name: string, holds: ColumnHolds, extra: Extra = {}): ColumnDefinition => ({ name, holds, ...extra });
+const primary: Extra = { isPrimary: true };
+const nullable: Extra = { isNullable: true };
+
+const runs: TableDefinition = {
+  table: 'agent_runs',
+  entity: 'AgentRun',
+  columns: [
+    column('id', 'key', primary),
+    column('status', 'word'),
+    column('attempt', 'count'),
+    column('revision', 'count'),
+    column('results', 'count'),
+    column('owner', 'key', nullable),
+    column('kind', 'word'),
+    column('agent', 'key'),
+    column('version', 'key'),
+    column('definition_hash', 'key'),
+    column('contract_version', 'count'),
+    column('created_at', 'time'),
+    column('updated_at', 'time'),
+    column('next_attempt_at', 'time', nullable),
+    column('deadline_at', 'time', nullable),
+    column('interrupt_requested_at', 'time', nullable),
+    column('claimed_at', 'time', nullable),
+    column('started_at', 'time', nullable),
+    column('finished_at', 'time', nullable),
+    column('active_ms', 'number'),
+    column('recoveries', 'count'),
+    column('results_at_claim', 'count'),
+    column('restarts', 'count'),
+    column('budget_max_total_tokens', 'number', nullable),
+    column('parent_run_id', 'key', nullable),
+    column('session_id', 'key', nullable),
+    column('session_mode', 'word', nullable),
+    column('session_order', 'count', nullable),
+    column('history_run_id', 'key', nullable),
+    column('history_captured', 'count'),
+    column('preceding_run_id', 'key', nullable),
+    column('request_scope', 'key'),
+    column('request_id', 'key'),
+    column('request_digest', 'key'),
+    column('waiting_for', 'text'),
+    column('attention', 'text', nullable),
+    column('wake', 'text', nullable),
+    column('actor', 'text', nullable),
+    column('metadata', 'text'),
+    column('error', 'text', nullable),
+    column('frozen', 'text'),
+    column('output', 'text', nullable),
+  ],
+  indexes: [
+    { name: 'agent_runs_request', columns: ['request_scope', 'request_id'], isUnique: true },
+    { name: 'agent_runs_status', columns: ['status', 'created_at', 'id', 'results'] },
+    { name: 'agent_runs_due', columns: ['status', 'next_attempt_at'], onlyWhereSet: 'next_attempt_at' },
+    { name: 'agent_runs_list', columns: ['created_at', 'id'] },
+    { name: 'agent_runs_session', columns: ['session_id', 'status', 'session_order'], onlyWhereSet: 'session_id' },
+    { name: 'agent_runs_parent', columns: ['parent_run_id'], onlyWhereSet: 'parent_run_id' },
+    { name: 'agent_runs_deadline', columns: ['deadline_at'], onlyWhereSet: 'deadline_at' },
+  ],
+};
+
+const journal: TableDefinition = {
+  table: 'agent_run_journal',
+  entity: 'AgentRunJournal',
+  columns: [
+    column('run_id', 'key', primary),
+    column('first_sequence', 'count', primary),
+    column('entry_count', 'count'),
+    column('attempt', 'count'),
+    column('created_at', 'time'),
+    column('totals', 'text'),
+    column('entries', 'text'),
+  ],
+  indexes: [],
+};
+
+const interactions: TableDefinition = {
+  table: 'agent_run_interactions',
+  entity: 'AgentRunInteraction',
+  columns: [
+    column('id', 'key', primary),
+    column('run_id', 'key'),
+    column('session_id', 'key', nullable),
+    column('agent', 'key'),
+    column('version', 'key'),
+    column('kind', 'word'),
+    column('status', 'word'),
+    column('operation_key', 'key'),
+    column('digest', 'key'),
+    column('approver_role', 'text', nullable),
+    column('created_at', 'time'),
+    column('expires_at', 'time', nullable),
+    column('decided_at', 'time', nullable),
+    column('body', 'text'),
+  ],
+  indexes: [
+    { name: 'agent_run_interactions_run', columns: ['run_id', 'status'] },
+    { name: 'agent_run_interactions_open', columns: ['status', 'created_at', 'id'] },
+    { name: 'agent_run_interactions_expiry', columns: ['status', 'expires_at'] },
+  ],
+};
+
+const inbox: TableDefinition = {
+  table: 'agent_run_inbox',
+  entity: 'AgentRunInboxMessage',
+  columns: [
+    column('run_id', 'key', primary),
+    column('request_id', 'key', primary),
+    column('position', 'count'),
+    column('status', 'word'),
+    column('created_at', 'time'),
+    column('body', 'text'),
+  ],
+  indexes: [],
+};
+
+const sessions: TableDefinition = {
+  table: 'agent_sessions',
+  entity: 'AgentSession',
+  columns: [
+    column('id', 'key', primary),
+    column('mode', 'word'),
+    column('head_run_id', 'key', nullable),
+    column('latest_completed_run_id', 'key', nullable),
+    column('last_order', 'count'),
+    column('started_order', 'count'),
+  ],
+  indexes: [],
+};
+
+const workers: TableDefinition = {
+  table: 'agent_run_workers',
+  entity: 'AgentRunWorker',
+  columns: [
+    column('id', 'key', primary),
+    column('started_at', 'time'),
+    column('heartbeat_at', 'time'),
+    column('lease_expires_at', 'time'),
+    column('offers', 'text'),
+  ],
+  indexes: [],
+};
+
+const metadata: TableDefinition = {
+  table: 'agent_run_metadata',
+  entity: 'AgentRunMetadata',
+  columns: [column('run_id', 'key', primary), column('name', 'key', primary), column('value', 'key')],
+  indexes: [{ name: 'agent_run_metadata_value', columns: ['name', 'value', 'run_id'] }],
+};
+
+const schema: TableDefinition = {
+  table: 'agent_runs_schema',
+  entity: 'AgentRunsSchema',
+  columns: [column('version', 'count', primary), column('min_reader', 'count')],
+  indexes: [],
+};
+
+export const TABLES: readonly TableDefinition[] = [
+  runs,
+  journal,
+  interactions,
+  inbox,
+  sessions,
+  workers,
+  metadata,
+  schema,
+];

@@ -1,0 +1,91 @@
+/** Group of plain reads of one thing: a run, its journal, a session. A journal that cannot be read blocks its own run only (STO-4). */
+import type { JournalEntry, SequencedEntry } from '../../contracts/journal-entry.js';
+import type { LeaseView } from '../../contracts/ports/run-store.port.js';
+import type { RunRecord, SessionRecord } from '../../contracts/run.js';
+import { JournalCorruptError } from '../../errors/store/journal-corrupt.error.js';
+import { fromColumn, readable } from './column.mapper.js';
+import { perDialect, type Dialect } from './dialect.js';
+import { query, queryOne, type Program, type Row } from './program.js';
+import { leaseOf, runOf, sessionOf } from './run.mapper.js';
+import { runView } from './run-view.js';
+
+const statements = perDialect((dialect) => {
+  const { journal, sessions, runs } = dialect.tables;
+  return {
+    run: `${runView(dialect)} WHERE r.id = ?`,
+    // A row has at least one entry, so `limit` rows are always enough.
+    rows:
+      `SELECT first_sequence, entry_count, entries FROM ${journal} WHERE run_id = ? AND first_sequence >= ` +
+      `COALESCE((SELECT MAX(l.first_sequence) FROM ${journal} l WHERE l.run_id = ? AND l.first_sequence <= ?), 0) ORDER BY first_sequence LIMIT ?`,
+    session: `SELECT * FROM ${sessions} WHERE id = ?`,
+    pending: `SELECT COUNT(*) AS found FROM (SELECT 1 AS one FROM ${runs} WHERE status IN ('pending', 'queued') LIMIT ?) counted`,
+  };
+});
+
+export function* loadRun(
+  dialect: Dialect,
+  runId: string,
+): Program<{ run: RunRecord; lease: LeaseView | null } | null> {
+  const row = yield* queryOne(statements(dialect).run, [runId]);
+  if (!row) return null;
+  const run = runOf(row);
+  return { run, lease: leaseOf(run, row) };
+}
+
+export function* readJournal(
+  dialect: Dialect,
+  runId: string,
+  after: number,
+  limit: number,
+): Program<{ run: RunRecord; entries: SequencedEntry[] } | null> {
+  const row = yield* queryOne(statements(dialect).run, [runId]);
+  if (!row) return null;
+  const run = runOf(row);
+  if (after >= run.sequence || limit <= 0) return { run, entries: [] };
+  const rows = yield* query(statements(dialect).rows, [runId, runId, after + 1, limit]);
+  return { run, entries: entriesAfter(run, rows, after, limit) };
+}
+
+/** Unpacks rows up to the first gap. A gap right where the reader stands would hold it there for ever: that is corruption. */
+function entriesAfter(run: RunRecord, rows: readonly Row[], after: number, limit: number): SequencedEntry[] {
+  const entries: SequencedEntry[] = [];
+  let expected: number | null = null;
+  for (const row of rows) {
+    const first = Number(row['first_sequence']);
+    if (expected === null ? first > after + 1 : first !== expected) break;
+    const unpacked = entriesOf(run.id, row);
+    expected = first + unpacked.length;
+    for (const [index, entry] of unpacked.entries()) {
+      if (first + index > after && entries.length < limit) entries.push({ ...entry, sequence: first + index });
+    }
+    if (entries.length >= limit) break;
+  }
+  if (entries.length === 0) {
+    throw new JournalCorruptError(
+      `The journal of run ${run.id} has a gap after sequence ${after}, though it goes on to ${run.sequence}. Other runs are not affected.`,
+      { details: { runId: run.id, after, sequence: run.sequence } },
+    );
+  }
+  return entries;
+}
+
+function entriesOf(runId: string, row: Row): JournalEntry[] {
+  const entries = readable(runId, 'A journal row', () => fromColumn('json', row['entries'])) as JournalEntry[];
+  if (!Array.isArray(entries) || entries.length !== Number(row['entry_count'])) {
+    throw new JournalCorruptError(
+      `The journal row ${Number(row['first_sequence'])} of run ${runId} does not hold the ${Number(row['entry_count'])} entries it was written with. Other runs are not affected.`,
+      { details: { runId, firstSequence: Number(row['first_sequence']) } },
+    );
+  }
+  return entries;
+}
+
+export function* readSession(dialect: Dialect, sessionId: string): Program<SessionRecord | null> {
+  const row = yield* queryOne(statements(dialect).session, [sessionId]);
+  return row ? sessionOf(row) : null;
+}
+
+export function* countPending(dialect: Dialect, upTo: number): Program<number> {
+  const row = yield* queryOne(statements(dialect).pending, [upTo]);
+  return Number(row?.['found']);
+}

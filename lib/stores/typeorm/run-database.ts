@@ -1,0 +1,30 @@
+/**
+ * One kind of database behind the store: how programs are run as transactions there. The twins differ in this and in their dialect, and in nothing else.
+ */
+import type { ToolTransaction } from '../../contracts/ports/run-store.port.js';
+import type { PreparedAppend } from './append-entries.js';
+import type { Dialect } from './dialect.js';
+import type { Program } from './program.js';
+
+/** Makes a program; called again for each repetition of a transaction. */
+export type ProgramMaker<T> = () => Program<T>;
+
+export interface RunDatabase {
+  readonly dialect: Dialect;
+  /** Checks that the connection is usable as it is configured. */
+  open(): Promise<void>;
+  /** Lets running work end. The connection stays the host's. */
+  close(): Promise<void>;
+  /** Reads in one snapshot. @param doing what it is, in words, for errors */
+  read<T>(doing: string, program: ProgramMaker<T>): Promise<T>;
+  /** A transaction of our own; repeated where concurrent ones were in the way. */
+  write<T>(doing: string, program: ProgramMaker<T>): Promise<T>;
+  append(append: PreparedAppend): Promise<void>;
+  /** Inside the host's open transaction: never repeated; where the program fails, what it wrote is taken back and the transaction stays usable. */
+  join<T>(doing: string, transaction: unknown, program: ProgramMaker<T>): Promise<T>;
+  /** Calls back after the outermost commit of the host's transaction, if the run is there then; never after its rollback. */
+  afterHostCommit(transaction: unknown, runId: string, callback: () => void): void;
+  /** Runs a program alone among all processes that change the schema. */
+  changeSchema<T>(program: ProgramMaker<T>): Promise<T>;
+  openToolTransaction(): ToolTransaction;
+}

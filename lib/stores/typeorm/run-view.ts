@@ -1,0 +1,21 @@
+/** The query that every reader of a run shares: its header, the last row of its journal, and its owner's lease. */
+import type { Dialect } from './dialect.js';
+import { RUN_COLUMNS } from './run.mapper.js';
+
+/** Joins the last journal row as `j`. One seek by primary key, whatever the length of the journal. */
+export function lastRowJoin(dialect: Dialect): string {
+  const { journal } = dialect.tables;
+  return `LEFT JOIN ${journal} j ON j.run_id = r.id AND j.first_sequence = (SELECT MAX(l.first_sequence) FROM ${journal} l WHERE l.run_id = r.id)`;
+}
+
+/** Columns that {@link lastRowJoin} brings. */
+export const LAST_ROW = 'j.first_sequence AS last_first, j.entry_count AS last_count, j.totals AS last_totals';
+
+/** Runs as `r` with everything a `RunRecord`, its lease and the clock need; a WHERE clause follows. */
+export function runView(dialect: Dialect): string {
+  return (
+    `SELECT ${RUN_COLUMNS.map(({ name }) => `r.${name}`).join(', ')}, ${LAST_ROW}, ` +
+    `w.heartbeat_at AS lease_heartbeat_at, w.lease_expires_at AS lease_expires_at, ${dialect.now} AS clock ` +
+    `FROM ${dialect.tables.runs} r ${lastRowJoin(dialect)} LEFT JOIN ${dialect.tables.workers} w ON w.id = r.owner`
+  );
+}

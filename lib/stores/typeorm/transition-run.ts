@@ -1,0 +1,177 @@
+/**
+ * Group `transition`: everything that changes a run except the appends of its owner. Locks in one order, session, run, next run of the session (decision 2);
+ * reads what the decider is shown in later statements; then writes what it was told. Settled runs are left only as RUN-1 allows (I4), a decision binds
+ * once (I7), and the run's header is changed by one UPDATE that must hit one row.
+ */
+import type {
+  LockedRun,
+  RunWrite,
+  TransitionDecision,
+  TransitionRequest,
+  TransitionResult,
+} from '../../contracts/ports/run-store.port.js';
+import { respectsSettled } from '../../contracts/run-transitions.js';
+import type { RunRecord, SessionChange } from '../../contracts/run.js';
+import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
+import { BrokenStoreError } from '../../errors/store/broken-store.error.js';
+import { perDialect, type Dialect } from './dialect.js';
+import { inboxMessageOf, interactionOf } from './interaction.mapper.js';
+import { insertJournalRow } from './journal-row.js';
+import { putInteraction, putMessage } from './put-interaction.js';
+import { query, queryOne, write, type Program, type Row } from './program.js';
+import { changedColumns, leaseOf, lockedRunOf, sessionOf, totalsText } from './run.mapper.js';
+import { runView } from './run-view.js';
+
+const statements = perDialect((dialect) => {
+  const { runs, sessions, interactions, inbox, journal } = dialect.tables;
+  return {
+    sessionOf: `SELECT session_id FROM ${runs} WHERE id = ?`,
+    lockSession: `SELECT * FROM ${sessions} WHERE id = ?${dialect.forUpdate}`,
+    lockSessionOrSkip: `SELECT * FROM ${sessions} WHERE id = ?${dialect.forUpdateSkipLocked}`,
+    lockRun: `SELECT id FROM ${runs} WHERE id = ?${dialect.forUpdate}`,
+    lockRunOrSkip: `SELECT id FROM ${runs} WHERE id = ?${dialect.forUpdateSkipLocked}`,
+    lockNext: `SELECT id FROM ${runs} WHERE session_id = ? AND status = 'queued' AND id <> ? ORDER BY session_order LIMIT 1${dialect.forUpdate}`,
+    run: `${runView(dialect)} WHERE r.id = ?`,
+    interactions: `SELECT * FROM ${interactions} WHERE run_id = ? AND status NOT IN ('used', 'cancelled') ORDER BY created_at, id`,
+    inbox: `SELECT * FROM ${inbox} WHERE run_id = ? ORDER BY position`,
+    setTotals: `UPDATE ${journal} SET totals = ? WHERE run_id = ? AND first_sequence = ?`,
+  };
+});
+
+interface Locked {
+  shown: LockedRun;
+  /** First sequence of the run's last journal row; null before the first. */
+  lastFirst: number | null;
+  nextLastFirst: number | null;
+}
+
+export function* transitionRun<T>(dialect: Dialect, request: TransitionRequest<T>): Program<TransitionResult<T>> {
+  const locked = yield* lock(dialect, request);
+  if (locked === 'not_found' || locked === 'busy') return { outcome: locked };
+  const { shown } = locked;
+  const { now } = shown;
+  // What was read, for the writes: the decider may change what it is shown.
+  const before = { ...shown.run };
+  const next = shown.nextInSession && { ...shown.nextInSession };
+  const sessionId = shown.session?.id;
+  const decision = request.decide(shown);
+  checkShown(decision, { hasSession: sessionId !== undefined, hasNext: next !== null });
+  const run = decision.run ? yield* writeRun(dialect, before, locked.lastFirst, decision.run, now) : before;
+  if (decision.session && sessionId !== undefined) yield* changeSession(dialect, sessionId, decision.session);
+  if (decision.nextInSession && next) yield* writeRun(dialect, next, locked.nextLastFirst, decision.nextInSession, now);
+  for (const interaction of decision.interactions ?? []) yield* putInteraction(dialect, interaction);
+  for (const message of decision.inbox ?? []) yield* putMessage(dialect, message);
+  return { outcome: 'done', result: decision.result, run };
+}
+
+function* lock<T>(dialect: Dialect, request: TransitionRequest<T>): Program<Locked | 'not_found' | 'busy'> {
+  const { runId, skipLocked = false } = request;
+  const sql = statements(dialect);
+  let session: Row | undefined;
+  if (request.session === true) {
+    // Which session a run belongs to never changes, so it may be read before the lock.
+    const header = yield* queryOne(sql.sessionOf, [runId]);
+    if (!header) return 'not_found';
+    if (header['session_id'] !== null) {
+      session = yield* queryOne(skipLocked ? sql.lockSessionOrSkip : sql.lockSession, [header['session_id'] as string]);
+      if (!session && skipLocked) return 'busy';
+    }
+  }
+  if (dialect.hasRowLocks) {
+    const held = yield* queryOne(skipLocked ? sql.lockRunOrSkip : sql.lockRun, [runId]);
+    if (!held) return skipLocked && (yield* queryOne(sql.sessionOf, [runId])) ? 'busy' : 'not_found';
+  }
+  const row = yield* queryOne(sql.run, [runId]);
+  if (!row) return 'not_found';
+  const run = lockedRunOf(row);
+  const nextRow = session ? yield* lockNext(dialect, session['id'] as string, runId) : undefined;
+  const shown: LockedRun = {
+    now: Number(row['clock']),
+    run,
+    lease: leaseOf(run, row),
+    interactions: (yield* query(sql.interactions, [runId])).map(interactionOf),
+    inbox: (yield* query(sql.inbox, [runId])).map(inboxMessageOf),
+    session: session ? sessionOf(session) : null,
+    nextInSession: nextRow ? lockedRunOf(nextRow) : null,
+  };
+  return { shown, lastFirst: lastFirstOf(row), nextLastFirst: nextRow ? lastFirstOf(nextRow) : null };
+}
+
+function* lockNext(dialect: Dialect, sessionId: string, runId: string): Program<Row | undefined> {
+  const sql = statements(dialect);
+  const next = yield* queryOne(sql.lockNext, [sessionId, runId]);
+  return next ? yield* queryOne(sql.run, [next['id'] as string]) : undefined;
+}
+
+function lastFirstOf(row: Row): number | null {
+  return row['last_first'] === null ? null : Number(row['last_first']);
+}
+
+function checkShown<T>(decision: TransitionDecision<T>, shown: { hasSession: boolean; hasNext: boolean }): void {
+  if (decision.session && !shown.hasSession) throw unshown('a session');
+  if (decision.nextInSession && !shown.hasNext) throw unshown('a next run of the session');
+}
+
+function unshown(what: string): BrokenStoreError {
+  return new BrokenStoreError(
+    `A decision changes ${what} that was not shown to it. Ask for \`session: true\` and change only what is there.`,
+  );
+}
+
+/** @returns the run as after the write, detached from what the decider holds */
+function* writeRun(
+  dialect: Dialect,
+  run: RunRecord,
+  lastFirst: number | null,
+  { change, entries, totals }: RunWrite,
+  now: number,
+): Program<RunRecord> {
+  if (!respectsSettled(run, change)) {
+    throw new IllegalTransitionError(
+      `Run ${run.id} is ${run.status}, which is settled: it cannot become ${change.status}. Only a retry of a failed run or a restart leads on, to pending.`,
+      { details: { runId: run.id, from: run.status, to: change.status } },
+    );
+  }
+  const after = { ...run, ...copyOf(change), totals: copyOf(totals ?? run.totals) } as RunRecord;
+  const columns = changedColumns(change);
+  if (columns.length > 0) {
+    after.revision = run.revision + 1;
+    after.updatedAt = now;
+    const names = columns.map(({ name }) => `${name} = ?`).join(', ');
+    const matched = yield* write(
+      `UPDATE ${dialect.tables.runs} SET ${names}, revision = ?, updated_at = ?, results = ? WHERE id = ? AND revision = ?`,
+      [...columns.map(({ value }) => value), after.revision, now, after.totals.results, run.id, run.revision],
+    );
+    if (matched !== 1) {
+      throw new BrokenStoreError(
+        `A locked run was changed by somebody else: the update of ${run.id} hit ${matched} rows instead of 1.`,
+        { details: { runId: run.id } },
+      );
+    }
+  }
+  if (entries.length > 0) {
+    yield* insertJournalRow(dialect, run.id, run.sequence + 1, after.attempt, entries, after.totals);
+    after.sequence = run.sequence + entries.length;
+  } else if (totals && lastFirst !== null) {
+    yield* write(statements(dialect).setTotals, [totalsText(totals), run.id, lastFirst]);
+  }
+  return after;
+}
+
+/** By the rules of JSON: undefined fields are gone. */
+function copyOf<T>(value: T): T {
+  return JSON.parse(JSON.stringify(value)) as T;
+}
+
+function* changeSession(dialect: Dialect, sessionId: string, change: SessionChange): Program<void> {
+  const columns = [
+    { name: 'head_run_id', value: change.headRunId },
+    { name: 'latest_completed_run_id', value: change.latestCompletedRunId },
+    { name: 'started_order', value: change.startedOrder },
+  ].flatMap(({ name, value }) => (value === undefined ? [] : [{ name, value }]));
+  if (columns.length === 0) return;
+  const names = columns.map(({ name }) => `${name} = ?`).join(', ');
+  const values = columns.map(({ value }) => value);
+  yield* write(`UPDATE ${dialect.tables.sessions} SET ${names} WHERE id = ?`, [...values, sessionId]);
+}
+

@@ -1,0 +1,164 @@
+/**
+ * The durable store: runs live in the host's own database, on the host's own connection or pool, below the ORM. No entity is registered with the data source,
+ * so that its `synchronize` and `migration:generate` never touch our tables (decision 28). This class only names the groups of the port; what a transaction is
+ * on each database is in `sqlite/`.
+ */
+import type { DataSource } from 'typeorm';
+import type { Interaction } from '../../contracts/interaction.js';
+import type { SequencedEntry } from '../../contracts/journal-entry.js';
+import {
+  RunStore,
+  type AppendRequest,
+  type CreateRequest,
+  type CreateResult,
+  type DueAnswer,
+  type DueQuery,
+  type InteractionQuery,
+  type LeaseView,
+  type ListQuery,
+  type OverdueAnswer,
+  type OverdueQuery,
+  type Page,
+  type StoreMetrics,
+  type StoreTraits,
+  type ToolTransaction,
+  type TransitionRequest,
+  type TransitionResult,
+  type WorkerBeat,
+  type WorkerRecord,
+} from '../../contracts/ports/run-store.port.js';
+import type { RunRecord, RunSummary, SessionRecord } from '../../contracts/run.js';
+import { prepareAppend } from './append-entries.js';
+import { createRun } from './create-run.js';
+import { databaseOf } from './database-of.js';
+import { dueRuns } from './due-runs.js';
+import { KnownPlaces } from './known-places.js';
+import { listInteractions, listRuns } from './list-runs.js';
+import { isCurrent, migrateSchema, readSchema, refuseToMigrate } from './migrations/migrate-schema.js';
+import { SCHEMA_STEPS } from './migrations/schema-steps.js';
+import { overdueRuns } from './overdue-runs.js';
+import { countPending, loadRun, readJournal, readSession } from './read-runs.js';
+import type { RunDatabase } from './run-database.js';
+import { readMetrics } from './store-metrics.js';
+import { transitionRun } from './transition-run.js';
+import type { TypeOrmRunStoreOptions } from './typeorm-run-store.options.js';
+import { beat, liveWorkers, retireWorker } from './workers.js';
+
+export class TypeOrmRunStore extends RunStore {
+  readonly traits: StoreTraits;
+  private readonly database: RunDatabase;
+  private readonly places = new KnownPlaces();
+  private readonly migrates: boolean;
+
+  /** @throws InvalidConfigurationError for a database that is not supported */
+  constructor(dataSource: DataSource, options: TypeOrmRunStoreOptions = {}) {
+    super();
+    this.database = databaseOf(dataSource, options.statementTimeoutMs ?? 10_000);
+    this.migrates = options.migrate ?? process.env['NODE_ENV'] !== 'production';
+    this.traits = { name: `typeorm:${this.database.dialect.type}`, durable: true, shared: true, transactions: true };
+  }
+
+  async open(): Promise<void> {
+    const { database } = this;
+    const { dialect } = database;
+    await database.open();
+    const state = await database.read('read the schema version', () => readSchema(dialect));
+    if (isCurrent(state, SCHEMA_STEPS)) return;
+    if (!this.migrates) refuseToMigrate(state, SCHEMA_STEPS);
+    await database.changeSchema(() => migrateSchema(dialect, SCHEMA_STEPS));
+  }
+
+  close(): Promise<void> {
+    return this.database.close();
+  }
+
+  async create(request: CreateRequest): Promise<CreateResult> {
+    const { transaction, onVisible } = request;
+    const program = () => createRun(this.database.dialect, request);
+    if (transaction === undefined) {
+      const result = await this.database.write('create a run', program);
+      if (result.created) {
+        this.places.learn(result.run);
+        onVisible?.();
+      }
+      return result;
+    }
+    const result = await this.database.join('create a run', transaction, program);
+    if (result.created && onVisible) this.database.afterHostCommit(transaction, result.run.id, onVisible);
+    return result;
+  }
+
+  async append(request: AppendRequest): Promise<void> {
+    const append = prepareAppend(request, this.places.isNext(request));
+    try {
+      await this.database.append(append);
+    } catch (error) {
+      this.places.forget(request.runId);
+      throw error;
+    }
+    if (append.count > 0) this.places.advance(append);
+  }
+
+  async transition<T>(request: TransitionRequest<T>): Promise<TransitionResult<T>> {
+    const { dialect } = this.database;
+    const result = await this.database.write('change a run', () => transitionRun(dialect, request));
+    if (result.outcome === 'done') this.places.learn(result.run);
+    return result;
+  }
+
+  load(runId: string): Promise<{ run: RunRecord; lease: LeaseView | null } | null> {
+    return this.database.read('load a run', () => loadRun(this.database.dialect, runId));
+  }
+
+  readJournal(
+    runId: string,
+    after: number,
+    limit: number,
+  ): Promise<{ run: RunRecord; entries: SequencedEntry[] } | null> {
+    return this.database.read('read a journal', () => readJournal(this.database.dialect, runId, after, limit));
+  }
+
+  list(query: ListQuery): Promise<Page<RunSummary>> {
+    return this.database.read('list runs', () => listRuns(this.database.dialect, query));
+  }
+
+  interactions(query: InteractionQuery): Promise<Page<Interaction>> {
+    return this.database.read('list interactions', () => listInteractions(this.database.dialect, query));
+  }
+
+  session(sessionId: string): Promise<SessionRecord | null> {
+    return this.database.read('read a session', () => readSession(this.database.dialect, sessionId));
+  }
+
+  countPending(upTo: number): Promise<number> {
+    return this.database.read('count pending runs', () => countPending(this.database.dialect, upTo));
+  }
+
+  metrics(): Promise<StoreMetrics> {
+    return this.database.read('read metrics', () => readMetrics(this.database.dialect));
+  }
+
+  due(query: DueQuery): Promise<DueAnswer> {
+    return this.database.read('look for due runs', () => dueRuns(this.database.dialect, query));
+  }
+
+  overdue(query: OverdueQuery): Promise<OverdueAnswer> {
+    return this.database.read('look for overdue runs', () => overdueRuns(this.database.dialect, query));
+  }
+
+  heartbeat(workerBeat: WorkerBeat): Promise<{ now: number; leaseExpiresAt: number }> {
+    return this.database.write('renew a lease', () => beat(this.database.dialect, workerBeat));
+  }
+
+  async retireWorker(workerId: string): Promise<void> {
+    await this.database.write('retire a worker', () => retireWorker(this.database.dialect, workerId));
+  }
+
+  liveWorkers(): Promise<WorkerRecord[]> {
+    return this.database.read('list workers', () => liveWorkers(this.database.dialect));
+  }
+
+  openToolTransaction(): ToolTransaction {
+    return this.database.openToolTransaction();
+  }
+}

@@ -1,0 +1,43 @@
+/** Group of worker rows: one row per process carries the lease of all its runs (decision 13). Judged by the database's clock alone (I12). */
+import type { Offer } from '../../contracts/agent-definition.js';
+import type { WorkerBeat, WorkerRecord } from '../../contracts/ports/run-store.port.js';
+import { fromColumn } from './column.mapper.js';
+import { perDialect, type Dialect } from './dialect.js';
+import { query, queryOne, write, type Program } from './program.js';
+
+const WORKER_COLUMNS = ['id', 'started_at', 'heartbeat_at', 'lease_expires_at', 'offers'];
+
+const statements = perDialect((dialect) => {
+  const { workers } = dialect.tables;
+  return {
+    clock: `SELECT ${dialect.now} AS clock`,
+    beat: dialect.insertOrReplace(workers, WORKER_COLUMNS, ['id']),
+    retire: `DELETE FROM ${workers} WHERE id = ?`,
+    live: `SELECT ${WORKER_COLUMNS.join(', ')} FROM ${workers} WHERE lease_expires_at > ${dialect.now} ORDER BY id`,
+  };
+});
+
+/** The lease counts from a moment before the row is written, never from one after it. */
+export function* beat(
+  dialect: Dialect,
+  { workerId, leaseMs, startedAt, offers }: WorkerBeat,
+): Program<{ now: number; leaseExpiresAt: number }> {
+  const now = Number((yield* queryOne(statements(dialect).clock))?.['clock']);
+  const leaseExpiresAt = now + leaseMs;
+  yield* write(statements(dialect).beat, [workerId, startedAt, now, leaseExpiresAt, JSON.stringify(offers)]);
+  return { now, leaseExpiresAt };
+}
+
+export function* retireWorker(dialect: Dialect, workerId: string): Program<void> {
+  yield* write(statements(dialect).retire, [workerId]);
+}
+
+export function* liveWorkers(dialect: Dialect): Program<WorkerRecord[]> {
+  return (yield* query(statements(dialect).live)).map((row) => ({
+    id: row['id'] as string,
+    startedAt: Number(row['started_at']),
+    heartbeatAt: Number(row['heartbeat_at']),
+    leaseExpiresAt: Number(row['lease_expires_at']),
+    offers: fromColumn('json', row['offers']) as Offer[],
+  }));
+}

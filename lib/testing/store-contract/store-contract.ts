@@ -1,0 +1,28 @@
+/** The two lists of decision 34. A new store proves itself by running every case of `coreCases`, and of `sharedCases` if its traits say `shared`. */
+import { interactionCases } from './interactions.cases.js';
+import { journalCases } from './journal.cases.js';
+import { listingCases } from './listing.cases.js';
+import { metricsCases } from './metrics.cases.js';
+import { ownershipCases } from './ownership.cases.js';
+import { sessionCases } from './sessions.cases.js';
+import { severalProcessesCases } from './several-processes.cases.js';
+import type { StoreCase } from './store-case.js';
+import { submissionCases } from './submission.cases.js';
+import { transitionCases } from './transitions.cases.js';
+import { valueCases } from './values.cases.js';
+
+/** For every store. */
+export const coreCases: readonly StoreCase[] = [
+  ...submissionCases,
+  ...journalCases,
+  ...transitionCases,
+  ...sessionCases,
+  ...ownershipCases,
+  ...listingCases,
+  ...interactionCases,
+  ...valueCases,
+  ...metricsCases,
+];
+
+/** For stores that several processes open; their factories give `second`. */
+export const sharedCases: readonly StoreCase[] = severalProcessesCases;

@@ -1,0 +1,16 @@
+import { coreCases } from '../../lib/testing/store-contract/store-contract.js';
+import type { StoreCase, StoreFactory } from '../../lib/testing/store-contract/store-case.js';
+
+/** Maps cases of the store contract onto Jest, one test a case, none left out. */
+export function runContract(
+  name: string,
+  open: StoreFactory,
+  cases: readonly StoreCase[] = coreCases,
+  timeoutMs = 30_000,
+): void {
+  describe(`${name} keeps the store contract`, () => {
+    for (const one of cases) {
+      it(`${one.id}: ${one.title}`, () => one.run(open), timeoutMs);
+    }
+  });
+}
