@@ -47,8 +47,9 @@ export class CommitLog {
    * @returns resolved when it is flushed; rejected with a StoreUnavailableError when it is out of the image again
    */
   add(commit: ImageCommit): Promise<void> {
+    const text = this.textOf(commit);
     const done = new Promise<void>((resolve, reject) => {
-      this.queue.push({ commit, text: commitText(commit.changes), resolve, reject });
+      this.queue.push({ commit, text, resolve, reject });
     });
     // Whoever waits for it is told; nobody has to.
     done.catch(() => undefined);
@@ -67,6 +68,16 @@ export class CommitLog {
   async close(): Promise<void> {
     await this.flushing;
     await this.file.close();
+  }
+
+  private textOf(commit: ImageCommit): string {
+    try {
+      return commitText(commit.changes);
+    } catch (cause) {
+      // Longer than a text can be. It is the newest commit of the image, so it alone goes out again.
+      commit.undo();
+      throw diskError(`Serialising a commit for ${this.path}`, cause);
+    }
   }
 
   private async flush(): Promise<void> {
