@@ -1,0 +1,18 @@
+/** `nestjs-agent-runs/http`: REST routes for runs. */
+export type {
+  ActorResolver,
+  ActorResolverFunction,
+  HttpRequestLike,
+  ResolvedActor,
+} from './http/access/actor-resolver.port.js';
+export type {
+  RunAction,
+  RunAuthorizer,
+  RunAuthorizerFunction,
+  RunFacts,
+  RunResource,
+  RunScope,
+} from './http/access/run-authorizer.port.js';
+export { AgentRunsHttpModule } from './http/agent-runs-http.module.js';
+export type { AgentRunsHttpFeatures, AgentRunsHttpOptions } from './http/agent-runs-http.options.js';
+export type { HttpProblemBody, HttpProblemCode } from './http/answer/http-problem.error.js';

@@ -1,0 +1,98 @@
+import {
+  type CanActivate,
+  Controller,
+  type DynamicModule,
+  Inject,
+  Module,
+  type NestModule,
+  type Provider,
+  type Type,
+  UseFilters,
+  UseGuards,
+  UseInterceptors,
+} from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import { ActorGuard } from './access/actor.guard.js';
+import { RunAccess } from './access/run-access.service.js';
+import { AgentRunsController } from './agent-runs.controller.js';
+import { type AgentRunsHttpOptions, checkHttpOptions } from './agent-runs-http.options.js';
+import {
+  ACTOR_RESOLVER,
+  HTTP_DOCUMENTATION,
+  HTTP_FEATURES,
+  HTTP_PATH,
+  RUN_AUTHORIZER,
+} from './agent-runs-http.tokens.js';
+import { HttpAnswerInterceptor } from './answer/http-answer.interceptor.js';
+import { HttpProblemFilter } from './answer/http-problem.filter.js';
+import { documentRoutes } from './dto/route-documentation.js';
+import { answerUnreadableBodies } from './input/unreadable-body.js';
+
+/**
+ * REST routes for runs. Secure by default: without guards the application does not boot, and every request has an actor.
+ * May be registered several times under different paths. Needs `AgentRunsModule` to be global or among `imports`.
+ */
+@Module({})
+export class AgentRunsHttpModule implements NestModule {
+  constructor(
+    @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
+    @Inject(HTTP_PATH) private readonly path: string,
+  ) {}
+
+  /** @throws InvalidConfigurationError listing every problem of the options */
+  static register(options: AgentRunsHttpOptions): DynamicModule {
+    checkHttpOptions(options);
+    const { path = 'agents', guards = [], imports = [], actorResolver, authorize, features = {} } = options;
+    const controller = controllerFor(options, path, guards);
+    return {
+      module: AgentRunsHttpModule,
+      imports,
+      controllers: [controller],
+      providers: [
+        RunAccess,
+        ActorGuard,
+        HttpAnswerInterceptor,
+        HttpProblemFilter,
+        { provide: HTTP_PATH, useValue: path },
+        { provide: HTTP_FEATURES, useValue: features },
+        providerOf(ACTOR_RESOLVER, 'resolve', actorResolver),
+        authorize === undefined
+          ? { provide: RUN_AUTHORIZER, useValue: null }
+          : providerOf(RUN_AUTHORIZER, 'authorize', authorize),
+        // Awaited before the application is created, hence before a host makes its Swagger document.
+        { provide: HTTP_DOCUMENTATION, useFactory: () => documentRoutes(controller) },
+      ],
+    };
+  }
+
+  /** Called once the adapter is there and before its error handler is set. */
+  configure(): void {
+    answerUnreadableBodies(this.adapterHost.httpAdapter, this.path);
+  }
+}
+
+function controllerFor(
+  { version }: AgentRunsHttpOptions,
+  path: string,
+  guards: (Type<CanActivate> | CanActivate)[],
+): Type<AgentRunsController> {
+  @Controller({ path, ...(version === undefined ? {} : { version }) })
+  @UseGuards(...guards, ActorGuard)
+  @UseInterceptors(HttpAnswerInterceptor)
+  @UseFilters(HttpProblemFilter)
+  class RunsController extends AgentRunsController {}
+  return RunsController;
+}
+
+/** A class is made by Nest, a string or symbol names an imported provider, a function is used as it is. */
+function providerOf(
+  token: symbol,
+  method: 'resolve' | 'authorize',
+  given: Type<unknown> | string | symbol | ((...args: never[]) => unknown),
+): Provider {
+  if (typeof given === 'string' || typeof given === 'symbol') return { provide: token, useExisting: given };
+  const prototype = given.prototype as Record<string, unknown> | undefined;
+  return typeof prototype?.[method] === 'function'
+    ? { provide: token, useClass: given as Type<unknown> }
+    : { provide: token, useValue: { [method]: given } };
+}

@@ -1,0 +1,76 @@
+import type { CanActivate, ControllerOptions, ModuleMetadata, Type } from '@nestjs/common';
+import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
+import type { ActorResolver, ActorResolverFunction } from './access/actor-resolver.port.js';
+import type { RunAuthorizer, RunAuthorizerFunction } from './access/run-authorizer.port.js';
+
+/** Verbs that are off unless asked for. */
+export interface AgentRunsHttpFeatures {
+  /** `resume` with `allowRunningTakeover: true` (OWN-4). Default false. */
+  takeover?: boolean;
+}
+
+/** All of it is structure and fixed at registration (CFG-2). */
+export interface AgentRunsHttpOptions {
+  /** Where the routes hang, under the host's global prefix and version. Default `agents`. */
+  path?: string;
+  /** The host's guards, classes or instances, run in this order before anything else. Classes are made in this module: import what they need. */
+  guards?: (Type<CanActivate> | CanActivate)[];
+  /** Modules that provide what the guards, the resolver and the authorizer inject. */
+  imports?: ModuleMetadata['imports'];
+  /** As for `@Controller({ version })`. Default: the host's default version. */
+  version?: ControllerOptions['version'];
+  /** Who makes a request: a class (made in this module), the string or symbol of an imported provider, or a function. */
+  actorResolver: Type<ActorResolver> | string | symbol | ActorResolverFunction;
+  /** Who may do what: a class, the string or symbol of an imported provider, or a function. Default: everybody who passes the guards. */
+  authorize?: Type<RunAuthorizer> | string | symbol | RunAuthorizerFunction;
+  features?: AgentRunsHttpFeatures;
+  /** Says that the routes need no guards of their own, e.g. because `APP_GUARD` covers them. Default false: no guards is a boot error. */
+  allowUnguarded?: boolean;
+}
+
+const OPTION_NAMES = new Set<string>([
+  'path',
+  'guards',
+  'imports',
+  'version',
+  'actorResolver',
+  'authorize',
+  'features',
+  'allowUnguarded',
+]);
+
+/** @throws InvalidConfigurationError listing every problem */
+export function checkHttpOptions(options: AgentRunsHttpOptions): void {
+  const problems: string[] = [];
+  const report = (problem: string) => problems.push(`AgentRunsHttpModule.register: ${problem}`);
+  if (typeof options !== 'object' || options === null) {
+    throw new InvalidConfigurationError(['AgentRunsHttpModule.register: an options object is needed.']);
+  }
+  for (const name of Object.keys(options)) if (!OPTION_NAMES.has(name)) report(`there is no option "${name}".`);
+  const { path, guards, actorResolver, authorize, features, allowUnguarded } = options;
+  if (path !== undefined && (typeof path !== 'string' || !/^\/?[^\s/?#*]+(\/[^\s/?#*]+)*\/?$/.test(path))) {
+    report(`path is ${JSON.stringify(path)}. Give segments like 'agents' or 'api/agents'.`);
+  }
+  if (guards !== undefined && (!Array.isArray(guards) || guards.some((guard) => guard == null))) {
+    report('guards holds something that is no guard. Is one of them imported in a circle?');
+  } else if (!guards?.length && allowUnguarded !== true) {
+    report('no guards. Give guards: [YourAuthGuard], or allowUnguarded: true if a global guard covers these routes.');
+  }
+  if (!isProviderLike(actorResolver)) {
+    report(
+      'actorResolver is missing. Give a class with resolve(request), the token of one, or a function, so that it is known who makes a request.',
+    );
+  }
+  if (authorize !== undefined && !isProviderLike(authorize)) {
+    report(
+      'authorize is neither a class with authorize(actor, action, resource), nor the token of one, nor a function.',
+    );
+  }
+  for (const [name, value] of Object.entries(features ?? {})) {
+    if (name !== 'takeover') report(`there is no feature "${name}".`);
+    else if (typeof value !== 'boolean') report('features.takeover is neither true nor false.');
+  }
+  if (problems.length > 0) throw new InvalidConfigurationError(problems);
+}
+
+const isProviderLike = (value: unknown) => ['function', 'string', 'symbol'].includes(typeof value) && value !== '';

@@ -1,0 +1,191 @@
+/**
+ * The routes of spec 4.1. Thin: read the request, ask whether the actor may, call the service, choose a status. Each registration gets a subclass of its
+ * own with its path, version and guards. Bodies and queries are `unknown` at run time, so that no global pipe of the host converts or refuses them.
+ */
+import { Body, Get, HttpCode, Inject, Param, Post, Query, Req } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import type { Actor } from '../contracts/actor.js';
+import type { Message } from '../contracts/message.js';
+import type { AgentDescription, EventPage, Run, RunSummaryView } from '../contracts/run-view.js';
+import { RunService } from '../engine/run-service.js';
+import type { HttpRequestLike } from './access/actor-resolver.port.js';
+import { CurrentActor } from './access/current-actor.decorator.js';
+import { RunAccess } from './access/run-access.service.js';
+import { HttpAnswer } from './answer/http-answer.js';
+import { httpProblem } from './answer/http-problem.mapper.js';
+import { acceptedForm } from './input/accepted-form.js';
+import { requireJson } from './input/json-body.js';
+import {
+  readEventQuery,
+  readList,
+  readPathId,
+  readReason,
+  readResolution,
+  readResume,
+  readStart,
+  readWait,
+} from './input/run-requests.js';
+import { presentSnapshot } from './operation.presenter.js';
+
+export abstract class AgentRunsController {
+  constructor(
+    @Inject(RunService) private readonly runs: RunService,
+    @Inject(RunAccess) private readonly access: RunAccess,
+    @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
+  ) {}
+
+  @Get('definitions')
+  async definitions(@CurrentActor() actor: Actor): Promise<{ agents: AgentDescription[] }> {
+    await this.access.definitions(actor);
+    return { agents: this.runs.definitions() };
+  }
+
+  @Post('runs')
+  async start(
+    @CurrentActor() actor: Actor,
+    @Req() request: HttpRequestLike,
+    @Body() body: unknown,
+    @Query() query: unknown,
+  ): Promise<HttpAnswer<Run>> {
+    requireJson(request);
+    const wait = readWait(query);
+    refuseStream(request);
+    const options = await this.access.start(actor, readStart(body));
+    const run = await this.runs.start({ ...options, actor });
+    if (run.deduplicated) await this.access.deduplicated(actor, run.id);
+    const headers: Record<string, string> = run.deduplicated ? {} : { Location: this.locationOf(request, run.id) };
+    if (wait === undefined) return new HttpAnswer(run.deduplicated ? 200 : 202, run, headers);
+    const waited = await this.runs.result(run.id, { timeout: Math.max(1, wait * 1000) });
+    const isAtRest = waited.phase === 'settled' || waited.phase === 'suspended';
+    return new HttpAnswer(isAtRest ? 200 : 202, run.deduplicated ? { ...waited, deduplicated: true } : waited, headers);
+  }
+
+  @Get('runs')
+  async list(
+    @CurrentActor() actor: Actor,
+    @Query() query: unknown,
+  ): Promise<{ runs: RunSummaryView[]; nextCursor?: string }> {
+    const options = await this.access.list(actor, readList(query));
+    return options ? this.runs.list(options) : { runs: [] };
+  }
+
+  @Get('runs/:id')
+  async get(@CurrentActor() actor: Actor, @Param('id') id: unknown): Promise<Run> {
+    return this.runs.get(await this.allowed(actor, 'read', id));
+  }
+
+  @Get('runs/:id/snapshot')
+  async snapshot(@CurrentActor() actor: Actor, @Param('id') id: unknown) {
+    return presentSnapshot(await this.runs.snapshot(await this.allowed(actor, 'read', id)));
+  }
+
+  @Get('runs/:id/messages')
+  async messages(@CurrentActor() actor: Actor, @Param('id') id: unknown): Promise<{ messages: Message[] }> {
+    return { messages: await this.runs.messages(await this.allowed(actor, 'read', id)) };
+  }
+
+  @Get('runs/:id/events')
+  async events(
+    @CurrentActor() actor: Actor,
+    @Req() request: HttpRequestLike,
+    @Param('id') id: unknown,
+    @Query() query: unknown,
+  ): Promise<EventPage> {
+    const runId = await this.allowed(actor, 'read', id);
+    const options = readEventQuery(query);
+    if (acceptedForm(request.headers.accept) === 'stream') {
+      throw httpProblem(406, 'NOT_ACCEPTABLE', 'Events come as JSON pages: ask with Accept: application/json.');
+    }
+    return this.runs.events(runId, options);
+  }
+
+  @Get('sessions/:sessionId/messages')
+  async sessionMessages(
+    @CurrentActor() actor: Actor,
+    @Param('sessionId') id: unknown,
+  ): Promise<{ messages: Message[] }> {
+    const sessionId = readPathId('sessionId', id);
+    await this.access.session(actor, sessionId);
+    return { messages: await this.runs.sessionMessages(sessionId) };
+  }
+
+  @Post('runs/:id/resume')
+  @HttpCode(202)
+  async resume(
+    @CurrentActor() actor: Actor,
+    @Req() request: HttpRequestLike,
+    @Param('id') id: unknown,
+    @Body() body: unknown,
+  ): Promise<Run> {
+    requireJson(request);
+    const runId = await this.allowed(actor, 'resume', id);
+    const { budget, allowRunningTakeover, reason } = readResume(body);
+    if (allowRunningTakeover) await this.access.takeover(actor, runId);
+    return this.runs.resume(runId, {
+      by: actor.id,
+      ...(reason === undefined ? {} : { reason }),
+      ...(budget === undefined ? {} : { budget }),
+      ...(allowRunningTakeover && reason !== undefined
+        ? { allowRunningTakeover, confirmation: { by: actor.id, reason } }
+        : {}),
+    });
+  }
+
+  @Post('runs/:id/retry')
+  @HttpCode(202)
+  async retry(
+    @CurrentActor() actor: Actor,
+    @Req() request: HttpRequestLike,
+    @Param('id') id: unknown,
+    @Body() body: unknown,
+  ): Promise<Run> {
+    requireJson(request);
+    const runId = await this.allowed(actor, 'retry', id);
+    return this.runs.retry(runId, { ...readReason(body), by: actor.id });
+  }
+
+  @Post('runs/:id/cancel')
+  @HttpCode(202)
+  async cancel(
+    @CurrentActor() actor: Actor,
+    @Req() request: HttpRequestLike,
+    @Param('id') id: unknown,
+    @Body() body: unknown,
+  ): Promise<Run> {
+    requireJson(request);
+    const runId = await this.allowed(actor, 'cancel', id);
+    return this.runs.cancel(runId, { ...readReason(body), by: actor.id });
+  }
+
+  @Post('runs/:id/operations/resolve')
+  @HttpCode(202)
+  async resolve(
+    @CurrentActor() actor: Actor,
+    @Req() request: HttpRequestLike,
+    @Param('id') id: unknown,
+    @Body() body: unknown,
+  ): Promise<Run> {
+    requireJson(request);
+    const runId = await this.allowed(actor, 'resolve', id);
+    return this.runs.resolveTool(runId, { ...readResolution(body), by: actor.id });
+  }
+
+  private async allowed(actor: Actor, action: 'read' | 'resume' | 'retry' | 'cancel' | 'resolve', id: unknown) {
+    const runId = readPathId('id', id);
+    await this.access.run(actor, action, runId);
+    return runId;
+  }
+
+  /** Where the new run is, below the address that was asked: prefix and version included. */
+  private locationOf(request: HttpRequestLike, runId: string): string {
+    const url = String(this.adapterHost.httpAdapter.getRequestUrl(request));
+    return `${url.replace(/[?#].*$/s, '').replace(/\/+$/, '')}/${encodeURIComponent(runId)}`;
+  }
+}
+
+function refuseStream(request: HttpRequestLike): void {
+  const accept = [request.headers.accept ?? ''].flat().join(',').toLowerCase();
+  if (/^\s*text\/event-stream\s*(;|,|$)/.test(accept)) {
+    throw httpProblem(406, 'NOT_ACCEPTABLE', 'A start is answered as JSON: ask with Accept: application/json.');
+  }
+}

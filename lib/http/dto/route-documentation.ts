@@ -1,0 +1,159 @@
+/**
+ * Tells `@nestjs/swagger` about the routes, where the host has it. Its CLI plugin never sees files in node_modules, so all of it is explicit. The metadata
+ * sits on the methods that all registrations share: it is written once per process.
+ */
+import type { Type } from '@nestjs/common';
+import { RUN_PHASES, RUN_STATUSES } from '../../contracts/run-status.js';
+import { AgentRunsController } from '../agent-runs.controller.js';
+import { AgentListDto } from './agent-list.dto.js';
+import { apiFields } from './api-field.decorator.js';
+import { AgentRunEventPageDto } from './event-page.dto.js';
+import { AgentRunMessageListDto } from './message-list.dto.js';
+import { AgentRunProblemDto } from './problem.dto.js';
+import { AgentRunReasonDto } from './reason.dto.js';
+import { ResolveOperationDto } from './resolve-operation.dto.js';
+import { ResumeAgentRunDto } from './resume-run.dto.js';
+import { AgentRunListDto } from './run-list.dto.js';
+import { AgentRunDto } from './run.dto.js';
+import { AgentRunSnapshotDto } from './snapshot.dto.js';
+import { StartAgentRunDto } from './start-run.dto.js';
+
+type Dto = Type<unknown>;
+type Swagger = typeof import('@nestjs/swagger');
+
+interface RouteDocumentation {
+  summary: string;
+  params?: string[];
+  query?: { name: string; type?: 'string' | 'integer'; enum?: readonly string[]; description?: string }[];
+  body?: Dto;
+  isBodyRequired?: boolean;
+  answers: Partial<Record<200 | 202, Dto>>;
+  problems?: number[];
+}
+
+const ROUTES: Readonly<Record<keyof AgentRunsController, RouteDocumentation>> = {
+  definitions: { summary: 'Agents, versions and tools of this process.', answers: { 200: AgentListDto } },
+  start: {
+    summary: 'Starts a run.',
+    query: [
+      {
+        name: 'wait',
+        type: 'integer',
+        description: 'Answer when it is settled or suspended, or after so many seconds (at most 60).',
+      },
+    ],
+    body: StartAgentRunDto,
+    isBodyRequired: true,
+    answers: { 200: AgentRunDto, 202: AgentRunDto },
+    problems: [404, 409, 413, 429],
+  },
+  list: {
+    summary: 'Lists runs. `metadata.<key>=<value>` filters by metadata.',
+    query: [
+      { name: 'sessionId' },
+      { name: 'agent' },
+      { name: 'status', enum: RUN_STATUSES },
+      { name: 'phase', enum: RUN_PHASES },
+      { name: 'after', description: 'nextCursor of the page before.' },
+      { name: 'limit', type: 'integer', description: '1 to 100, default 50.' },
+    ],
+    answers: { 200: AgentRunListDto },
+  },
+  get: { summary: 'A run.', params: ['id'], answers: { 200: AgentRunDto } },
+  snapshot: {
+    summary: 'A run with its operations, read atomically.',
+    params: ['id'],
+    answers: { 200: AgentRunSnapshotDto },
+  },
+  messages: { summary: 'The transcript of a run.', params: ['id'], answers: { 200: AgentRunMessageListDto } },
+  events: {
+    summary: 'The events of a run, a page at a time.',
+    params: ['id'],
+    query: [
+      { name: 'after', type: 'integer', description: 'Sequence already seen, default 0.' },
+      { name: 'limit', type: 'integer', description: '1 to 500, default 500.' },
+      { name: 'projection', enum: ['full', 'lifecycle'] },
+    ],
+    answers: { 200: AgentRunEventPageDto },
+    problems: [406],
+  },
+  sessionMessages: {
+    summary: 'The transcript of a session.',
+    params: ['sessionId'],
+    answers: { 200: AgentRunMessageListDto },
+  },
+  resume: {
+    summary: 'Resumes a suspended run.',
+    params: ['id'],
+    body: ResumeAgentRunDto,
+    answers: { 202: AgentRunDto },
+    problems: [409],
+  },
+  retry: {
+    summary: 'Tries a failed run, or one that needs attention, again.',
+    params: ['id'],
+    body: AgentRunReasonDto,
+    answers: { 202: AgentRunDto },
+    problems: [409],
+  },
+  cancel: {
+    summary: 'Cancels an open run for good.',
+    params: ['id'],
+    body: AgentRunReasonDto,
+    answers: { 202: AgentRunDto },
+    problems: [409],
+  },
+  resolve: {
+    summary: 'Settles an operation whose outcome is unknown.',
+    params: ['id'],
+    body: ResolveOperationDto,
+    isBodyRequired: true,
+    answers: { 202: AgentRunDto },
+    problems: [409, 422],
+  },
+};
+
+let isDocumented = false;
+
+/** @returns whether `@nestjs/swagger` is there */
+export async function documentRoutes(controller: Type<AgentRunsController>): Promise<boolean> {
+  const swagger = await import('@nestjs/swagger').catch(() => null);
+  if (!swagger) return false;
+  swagger.ApiTags('agent runs')(controller);
+  if (isDocumented) return true;
+  isDocumented = true;
+  for (const [prototype, fields] of apiFields()) {
+    for (const [name, field] of fields) {
+      swagger.ApiProperty(field as Parameters<Swagger['ApiProperty']>[0])(prototype, name);
+    }
+  }
+  for (const [name, route] of Object.entries(ROUTES)) {
+    const descriptor = Object.getOwnPropertyDescriptor(AgentRunsController.prototype, name);
+    if (!descriptor) throw new TypeError(`There is no route ${name} to document.`);
+    for (const decorate of decoratorsFor(swagger, route)) decorate(AgentRunsController.prototype, name, descriptor);
+  }
+  return true;
+}
+
+function decoratorsFor(swagger: Swagger, route: RouteDocumentation): MethodDecorator[] {
+  const { summary, params = [], query = [], body, isBodyRequired = false, answers, problems = [] } = route;
+  const statuses = new Set([
+    400,
+    401,
+    403,
+    503,
+    ...(params.length > 0 ? [404] : []),
+    ...(body ? [415] : []),
+    ...problems,
+  ]);
+  return [
+    swagger.ApiOperation({ summary }),
+    ...params.map((name) => swagger.ApiParam({ name, type: String })),
+    ...query.map(({ type = 'string', enum: choices, ...rest }) =>
+      swagger.ApiQuery({ required: false, ...(choices ? { enum: choices } : { type }), ...rest }),
+    ),
+    ...(body ? [swagger.ApiBody({ type: body, required: isBodyRequired })] : []),
+    ...Object.entries(answers).map(([status, type]) => swagger.ApiResponse({ status: Number(status), type })),
+    ...[...statuses].map((status) => swagger.ApiResponse({ status, type: AgentRunProblemDto })),
+  ];
+}

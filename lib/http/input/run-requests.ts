@@ -1,0 +1,199 @@
+/**
+ * The bodies and queries of the routes, from unverified values to what `RunService` is given (decision 32). What a field may be is written here once;
+ * the engine checks again what matters to it.
+ */
+import { IDENTIFIER_PATTERN, isIdentifier } from '../../contracts/identifier.js';
+import type { JsonValue } from '../../contracts/json.js';
+import type { RunMetadata } from '../../contracts/run.js';
+import type { EventOptions, ListOptions, PromptMessage, StartOptions } from '../../contracts/run-requests.js';
+import { RUN_PHASES, RUN_STATUSES } from '../../contracts/run-status.js';
+import { RequestFields, invalidRequest } from './request-fields.js';
+
+const MAX_WAIT_SECONDS = 60;
+const MAX_LIST = 100;
+const MAX_EVENTS = 500;
+const MAX_NOTE = 4_000;
+const MAX_METADATA_VALUE = 191;
+const MESSAGE_ROLES = ['user', 'assistant', 'system', 'tool'];
+const METADATA_PREFIX = 'metadata.';
+
+const IDENTIFIER = { test: IDENTIFIER_PATTERN, words: 'must be 1 to 128 characters of A-Z a-z 0-9 . _ : -' };
+const VERSION = { test: /^\d{1,9}(\.\d{1,9}){0,9}$/, words: 'must be whole numbers with dots, like 2 or 1.10' };
+
+/** An id of a path. @throws InvalidRequestError */
+export function readPathId(name: string, value: unknown): string {
+  if (isIdentifier(value)) return value;
+  throw invalidRequest([{ field: name, problem: IDENTIFIER.words }]);
+}
+
+export function readStart(body: unknown): StartOptions {
+  return RequestFields.read(body, (fields) => {
+    const prompt = fields.text('prompt', { notBlank: true });
+    const messages = readMessages(fields);
+    if (fields.has('prompt') === fields.has('messages')) {
+      fields.report('prompt', 'is required, or messages: exactly one of the two');
+    }
+    return given({
+      agent: fields.text('agent', { required: true, notBlank: true, maxLength: 191 }) as string,
+      version: fields.text('version', { pattern: VERSION }),
+      prompt,
+      messages,
+      sessionId: fields.text('sessionId', { pattern: IDENTIFIER }),
+      requestId: fields.text('requestId', { pattern: IDENTIFIER }),
+      runId: fields.text('runId', { pattern: IDENTIFIER }),
+      enqueue: fields.flag('enqueue'),
+      budget: readBudget(fields),
+      metadata: fields.object('metadata', readMetadata),
+    });
+  });
+}
+
+/** `?wait=` of a start, in seconds. */
+export function readWait(query: unknown): number | undefined {
+  return RequestFields.read(query, (fields) => fields.digits('wait', 0, MAX_WAIT_SECONDS));
+}
+
+export function readList(query: unknown): ListOptions {
+  return RequestFields.read(query, (fields) =>
+    given({
+      sessionId: fields.text('sessionId', { pattern: IDENTIFIER }),
+      agent: fields.text('agent', { notBlank: true, maxLength: 191 }),
+      status: fields.choice('status', RUN_STATUSES),
+      phase: fields.choice('phase', RUN_PHASES),
+      metadata: readMetadataFilter(fields),
+      after: fields.text('after', { notBlank: true, maxLength: 1_000 }),
+      limit: fields.digits('limit', 1, MAX_LIST),
+    }),
+  );
+}
+
+export function readEventQuery(query: unknown): EventOptions {
+  return RequestFields.read(query, (fields) =>
+    given({
+      after: fields.digits('after', 0, Number.MAX_SAFE_INTEGER),
+      limit: fields.digits('limit', 1, MAX_EVENTS),
+      projection: fields.choice('projection', ['full', 'lifecycle'] as const),
+    }),
+  );
+}
+
+/** For routes without a query. */
+export function readNothing(query: unknown): void {
+  RequestFields.read(query, () => undefined);
+}
+
+export interface ResumeBody {
+  budget?: { maxTotalTokens: number };
+  allowRunningTakeover?: boolean;
+  reason?: string;
+}
+
+/** A takeover needs a reason: `reason`, or `confirmation: { reason }`. Who says so is the actor, never the body. */
+export function readResume(body: unknown): ResumeBody {
+  return RequestFields.read(body, (fields) => {
+    const confirmation = fields.object('confirmation', (inner) =>
+      inner.text('reason', { required: true, notBlank: true, maxLength: MAX_NOTE }),
+    );
+    const read = given({
+      budget: readBudget(fields),
+      allowRunningTakeover: fields.flag('allowRunningTakeover'),
+      reason: fields.text('reason', { notBlank: true, maxLength: MAX_NOTE }) ?? confirmation,
+    });
+    if (read.allowRunningTakeover && !fields.has('reason') && !fields.has('confirmation')) {
+      fields.report('reason', 'is required to take a run from its owner');
+    }
+    return read;
+  });
+}
+
+export function readReason(body: unknown): { reason?: string } {
+  return RequestFields.read(body, (fields) =>
+    given({ reason: fields.text('reason', { notBlank: true, maxLength: MAX_NOTE }) }),
+  );
+}
+
+export type ResolutionBody = { key: string; note?: string } & (
+  { output: JsonValue } | { error: { message: string } } | { notHappened: true }
+);
+
+export function readResolution(body: unknown): ResolutionBody {
+  return RequestFields.read<ResolutionBody>(body, (fields) => {
+    const key = fields.text('key', { required: true, notBlank: true, maxLength: 400 }) as string;
+    const note = fields.text('note', { notBlank: true, maxLength: MAX_NOTE });
+    const output = fields.any('output') as JsonValue;
+    const error = fields.object('error', (inner) => ({
+      message: inner.text('message', { required: true, notBlank: true, maxLength: MAX_NOTE }) as string,
+    }));
+    const notHappened = fields.any('notHappened');
+    if (notHappened !== undefined && notHappened !== true) fields.report('notHappened', 'must be true, or absent');
+    const ways = ['output', 'error', 'notHappened'].filter((name) => fields.has(name));
+    if (ways.length !== 1) fields.report('output', 'is required, or error, or notHappened: exactly one of the three');
+    const named = given({ key, note });
+    if (error) return { ...named, error };
+    return notHappened === true ? { ...named, notHappened } : { ...named, output };
+  });
+}
+
+function readMessages(fields: RequestFields): StartOptions['messages'] {
+  const value = fields.any('messages');
+  if (value === undefined) return undefined;
+  if (!Array.isArray(value) || value.length === 0) {
+    fields.report('messages', 'must be a list of at least one message');
+    return undefined;
+  }
+  value.forEach((message: unknown, index) => {
+    const { role, content } = (message ?? {}) as { role?: unknown; content?: unknown };
+    if (!MESSAGE_ROLES.includes(role as string)) {
+      fields.report(`messages[${index}].role`, `must be one of ${MESSAGE_ROLES.join(', ')}`);
+    }
+    if (typeof content !== 'string' && !Array.isArray(content)) {
+      fields.report(`messages[${index}].content`, 'must be text or a list of parts');
+    }
+  });
+  return value as PromptMessage[];
+}
+
+function readBudget(fields: RequestFields): { maxTotalTokens: number } | undefined {
+  return fields.object('budget', (budget) => ({
+    maxTotalTokens: budget.positiveInteger('maxTotalTokens', true) as number,
+  }));
+}
+
+function readMetadata(fields: RequestFields): RunMetadata {
+  const entries = fields.names().map((key) => {
+    const value = fields.any(key);
+    if (!isMetadataKey(key)) fields.report(key, `as a key ${IDENTIFIER.words}`);
+    else if (!isMetadataValue(value)) {
+      fields.report(key, `must be text of at most ${MAX_METADATA_VALUE} characters, a finite number, true or false`);
+    }
+    return [key, value] as const;
+  });
+  return Object.fromEntries(entries) as RunMetadata;
+}
+
+function readMetadataFilter(fields: RequestFields): RunMetadata | undefined {
+  const entries = fields
+    .names()
+    .filter((name) => name.startsWith(METADATA_PREFIX))
+    .map((name) => {
+      const key = name.slice(METADATA_PREFIX.length);
+      if (!isMetadataKey(key)) fields.report(name, `as a key ${IDENTIFIER.words}`);
+      return [key, fields.text(name, { maxLength: MAX_METADATA_VALUE })] as const;
+    });
+  return entries.length > 0 ? (Object.fromEntries(entries) as RunMetadata) : undefined;
+}
+
+/** `__proto__` fits the pattern and would be lost in a plain object on the way. */
+const isMetadataKey = (key: string) => isIdentifier(key) && key !== '__proto__';
+
+const isMetadataValue = (value: unknown) =>
+  typeof value === 'string' ? value.length <= MAX_METADATA_VALUE : typeof value === 'boolean' || Number.isFinite(value);
+
+type Given<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
+  [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
+};
+
+/** Without the fields that are undefined. */
+function given<T extends Record<string, unknown>>(fields: T): Given<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Given<T>;
+}
