@@ -1,6 +1,7 @@
 // An engine without Nest: any store, a scripted model, tools as plain functions. Each `engineOver` is a fresh application over the same store.
 import type { AgentDefinition, Offer } from '../../lib/contracts/agent-definition.js';
 import type { JsonObject, JsonValue } from '../../lib/contracts/json.js';
+import type { ApprovalVerdict } from '../../lib/contracts/journal-entry.js';
 import type { AgentCatalog } from '../../lib/contracts/ports/agent-catalog.port.js';
 import type { Clock } from '../../lib/contracts/ports/clock.port.js';
 import type { ModelClient } from '../../lib/contracts/ports/model-client.port.js';
@@ -16,6 +17,7 @@ import { DEFAULT_RETRY_POLICY } from '../../lib/contracts/retry-policy.js';
 import type { ToolDefinition } from '../../lib/contracts/tool-definition.js';
 import { createEngine, type Engine } from '../../lib/engine/engine.js';
 import { DEFAULT_ENGINE_OPTIONS, type EngineOptions } from '../../lib/engine/engine-options.js';
+import type { EnginePorts } from '../../lib/engine/engine-ports.js';
 import { AjvSchemaChecker } from '../../lib/system/ajv-schema-checker.js';
 import { Sha256Digester } from '../../lib/system/sha256-digester.js';
 import { SystemClock } from '../../lib/system/system-clock.js';
@@ -25,7 +27,11 @@ export interface ToolOptions extends Partial<Omit<ToolDefinition, 'name' | 'call
   parse?: (args: JsonObject) => ParsedArguments;
   probe?: (call: InterruptedToolCall) => ProbeResult | Promise<ProbeResult>;
   approval?: ToolDefinition['approval'];
-  asks?: (input: JsonObject) => { reason?: string } | null;
+  /** The approval rule; `approval` is 'rule' with it. */
+  asks?: (
+    input: JsonObject,
+    call: Parameters<ToolDefinition['caller']['approval']>[1],
+  ) => ApprovalVerdict | null | Promise<ApprovalVerdict | null>;
   checkOutput?: (output: JsonValue) => string[];
 }
 
@@ -42,13 +48,13 @@ export function tool(
     inputSchema: { type: 'object' },
     outputSchema: null,
     recovery: 'safe',
-    approval: 'none',
+    approval: asks ? 'rule' : 'none',
     timeoutMs: null,
     transactionTimeoutMs: 5_000,
     ...rest,
     caller: {
       parse: (args) => Promise.resolve(parse ? parse(args) : { ok: true, input: args }),
-      approval: (input) => Promise.resolve(asks ? asks(input) : null),
+      approval: async (input, call) => (asks ? asks(input, call) : null),
       call: async (input, context, entry) => {
         const addition = await entry.onEnter();
         return run(input, { ...context, ...addition });
@@ -122,6 +128,7 @@ export async function engineOver(
   agents: AgentDefinition | AgentDefinition[],
   options: Partial<EngineOptions> = {},
   clock: Clock = new SystemClock(),
+  ports: Partial<EnginePorts> = {},
 ): Promise<TestEngine> {
   const told: LifecycleEvent[] = [];
   const logged: TestEngine['logged'] = [];
@@ -140,6 +147,7 @@ export async function engineOver(
     schemas: new AjvSchemaChecker(),
     observers: [{ onEvent: (event) => void told.push(event) }],
     options: { ...DEFAULT_ENGINE_OPTIONS, pollMs: 20, pollIdleMs: 20, shutdownTimeoutMs: 2_000, ...options },
+    ...ports,
   });
   await engine.worker.start();
   const test: TestEngine = {

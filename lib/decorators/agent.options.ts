@@ -1,0 +1,55 @@
+import type { Duration } from '../contracts/duration.js';
+import type { SessionMode } from '../contracts/run.js';
+
+/** How model calls are repeated after a passing failure (MOD-2). */
+export interface ModelRetryOptions {
+  /** Requests in all, the first included. Default 3. */
+  maxAttempts?: number;
+  /** Before the second request; doubled with each further one. Default `1s`. */
+  initialDelay?: Duration;
+  /** Upper bound of our own delay. Default `30s`. */
+  maxDelay?: Duration;
+  /** Upper bound of a delay that the provider announced. Default `10m`. */
+  maxRetryAfter?: Duration;
+}
+
+/** What an agent may leave out; `AgentRunsModule.forRoot({ defaults })` gives the same for all agents. */
+export interface AgentLimits {
+  /** Name of a client in the module's `models`. Default `default`. */
+  model?: string;
+  /** Model calls over the whole run, restarts and approvals included (JRN-12). Default 20. */
+  maxTurns?: number;
+  modelRetry?: ModelRetryOptions;
+  /** Tool calls of one turn at a time; 1 = the model's order. Default 8. */
+  toolConcurrency?: number;
+  /** Per model request. Default `10m`. */
+  modelTimeout?: Duration;
+  /** Active time of a run, waits not counted, after which it is `timed_out`. Default: no limit. */
+  maxDuration?: Duration;
+  /** Whether the runs of a session are queued (`serial`, default) or run side by side (SUB-4a). */
+  sessionMode?: SessionMode;
+  /**
+   * What becomes of an open run whose agent was changed without a new version: `block` (default) needs a person, `accept` goes on under the new
+   * definition and journals both hashes (JRN-7).
+   */
+  definitionChange?: 'block' | 'accept';
+  /**
+   * What a reply leads to that was cut by its length and has calls in it: the run fails (`fail`, default), or the calls are answered as not executed and
+   * the model may go on (`feedback`, MOD-3).
+   */
+  truncatedCalls?: 'feedback' | 'fail';
+}
+
+/** A class whose `@AgentTool` methods are all meant, or one tool: `name` (its highest version) or `name@version`. */
+export type ToolReference = string | (abstract new (...args: never[]) => unknown);
+
+export interface AgentOptions extends AgentLimits {
+  /** 1-128 characters of `[A-Za-z0-9._:-]`. */
+  name: string;
+  /** Dotted integers such as `1` or `2.10`, compared numerically; the highest is the default of `start`. */
+  version: string;
+  /** The system prompt. Part of the definition hash, like the model's name and the tools. */
+  instructions: string;
+  /** Default: none. */
+  tools?: readonly ToolReference[];
+}

@@ -1,0 +1,24 @@
+/** Reads what the decorators wrote. Class metadata is inherited by subclasses; method metadata belongs to the function that was decorated. */
+import 'reflect-metadata';
+import {
+  AGENT_METADATA,
+  AGENT_TOOL_METADATA,
+  OBSERVE_RUNS_METADATA,
+  RECOVER_TOOL_METADATA,
+  SCREEN_INPUT_METADATA,
+} from './agent-runs-metadata.tokens.js';
+import type { AgentToolOptions } from './agent-tool.options.js';
+import type { AgentOptions } from './agent.options.js';
+
+function read<T>(key: symbol, target: unknown): T | undefined {
+  return typeof target === 'function' ? (Reflect.getMetadata(key, target) as T | undefined) : undefined;
+}
+
+export const MetadataAccessor = {
+  agent: (classRef: unknown): AgentOptions | undefined => read(AGENT_METADATA, classRef),
+  tool: (method: unknown): AgentToolOptions | undefined => read(AGENT_TOOL_METADATA, method),
+  /** The name given to `@RecoverTool`. */
+  probedTool: (method: unknown): string | undefined => read(RECOVER_TOOL_METADATA, method),
+  screensInput: (classRef: unknown): boolean => read<boolean>(SCREEN_INPUT_METADATA, classRef) === true,
+  observesRuns: (classRef: unknown): boolean => read<boolean>(OBSERVE_RUNS_METADATA, classRef) === true,
+};

@@ -1,0 +1,270 @@
+/** From what the explorer found to tool definitions; everything wrong with them becomes a problem (CFG-1). */
+import type { InterruptedToolCall } from '../contracts/ports/tool-caller.port.js';
+import { RECOVERY_POLICIES, type RecoveryPolicy } from '../contracts/recovery-policy.js';
+import type { ToolDefinition } from '../contracts/tool-definition.js';
+import type { AgentToolOptions } from '../decorators/agent-tool.options.js';
+import { NestToolCaller } from '../tools/nest-tool-caller.js';
+import { compileToolSchema } from '../tools/schema/compile-tool-schema.js';
+import type { ToolSchema } from '../tools/schema/tool-schema.js';
+import type { ToolEnhancerResolver, ToolEnhancers } from '../tools/tool-enhancers.js';
+import { methodOf, placeOf, type ToolHost } from '../tools/tool-host.js';
+import { prepareParameters, type ToolParameters } from '../tools/tool-parameters.js';
+import { type PipelineCreators, ToolPipeline } from '../tools/tool-pipeline.js';
+import { compareVersions, isDottedVersion } from './dotted-version.js';
+import { checkDuration, checkKeys, checkOneOf, shown } from './option-checks.js';
+import type { ProblemList } from './problem-list.js';
+import { type RegisteredTool, toolIdentity, type ToolStock } from './registered-tool.js';
+import type { Exploration, ExploredProbe, ExploredTool } from './registration.explorer.js';
+import type { RegistrationSettings } from './registration-settings.js';
+
+export interface ToolBuilding {
+  settings: RegistrationSettings;
+  enhancers: ToolEnhancerResolver;
+  creators: PipelineCreators;
+  problems: ProblemList;
+}
+
+const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
+const OPTION_KEYS: readonly (keyof AgentToolOptions)[] = [
+  'name',
+  'version',
+  'description',
+  'input',
+  'inputSchema',
+  'output',
+  'recovery',
+  'approval',
+  'timeout',
+  'transactionTimeout',
+];
+const DEFAULT_TRANSACTION_TIMEOUT_MS = 5_000;
+
+export async function buildTools(found: Exploration, building: ToolBuilding): Promise<ToolStock> {
+  const probes = new ProbeTable(found, building.problems);
+  const stock: ToolStock = { tools: [], broken: [...found.refused] };
+  for (const explored of found.tools) {
+    const tool = await buildTool(explored, probes, building);
+    if (tool === undefined) {
+      stock.broken.push({ classRef: explored.host.classRef, name: explored.options?.name });
+    } else {
+      refuseDuplicate(tool, stock.tools, building.problems);
+      stock.tools.push(tool);
+    }
+  }
+  return stock;
+}
+
+async function buildTool(
+  { host, options }: ExploredTool,
+  probes: ProbeTable,
+  building: ToolBuilding,
+): Promise<RegisteredTool | undefined> {
+  const { problems } = building;
+  if (
+    typeof options !== 'object' ||
+    options === null ||
+    typeof options.name !== 'string' ||
+    !TOOL_NAME.test(options.name)
+  ) {
+    problems.add(
+      `${placeOf(host)}: the tool name ${shown((options as Partial<AgentToolOptions> | undefined)?.name)} is not allowed. Use 1-64 characters of A-Z a-z 0-9 _ -; providers accept no others.`,
+    );
+    return undefined;
+  }
+  const version = options.version ?? '1';
+  const what = `Tool ${options.name} (${placeOf(host)})`;
+  if (!isDottedVersion(version)) {
+    problems.add(`${what}: version ${shown(version)} is not allowed. Use dotted integers such as '1' or '2.10'.`);
+    return undefined;
+  }
+  checkKeys(options, OPTION_KEYS, what, problems);
+  if (typeof options.description !== 'string' || options.description.trim() === '') {
+    problems.add(`${what} has no description. The model knows the tool by it only.`);
+  }
+  const recovery = checkRecovery(options, probes.of(options.name, version) !== undefined, what, building);
+  const schemas = await compileSchemas(options, `${options.name}@${version}`, what, problems);
+  const pipeline = await buildPipeline(host, options, recovery, what, building);
+  const times = checkTimes(options, recovery, what, building);
+  if (schemas === undefined || pipeline === undefined) return undefined;
+  const definition: ToolDefinition = {
+    name: options.name,
+    version,
+    description: options.description,
+    inputSchema: schemas.input.jsonSchema,
+    outputSchema: schemas.output?.jsonSchema ?? null,
+    recovery,
+    approval: options.approval === undefined || options.approval === false ? 'none' : 'rule',
+    ...times,
+    caller: new NestToolCaller({
+      ...schemas,
+      pipeline,
+      approval: options.approval,
+      clock: building.settings.clock,
+      probe: probes.of(options.name, version),
+    }),
+  };
+  return { host, definition };
+}
+
+function checkRecovery(
+  options: AgentToolOptions,
+  hasProbe: boolean,
+  what: string,
+  { problems, settings }: ToolBuilding,
+): RecoveryPolicy {
+  const recovery = checkOneOf(options.recovery, RECOVERY_POLICIES, 'manual', `${what}: recovery`, problems);
+  if (recovery === 'probe' && !hasProbe) {
+    problems.add(`${what} has recovery 'probe' but no @RecoverTool('${options.name}') method on any provider.`);
+  }
+  if (recovery === 'transactional' && !settings.store.transactions) {
+    problems.add(
+      `${what} has recovery 'transactional', but the store ${settings.store.name} has no transactions. Import AgentRunsTypeOrmModule.forRoot() from nestjs-agent-runs/typeorm.`,
+    );
+  }
+  if (
+    options.approval !== undefined &&
+    typeof options.approval !== 'boolean' &&
+    typeof options.approval !== 'function'
+  ) {
+    problems.add(`${what}: approval is ${shown(options.approval)}; it must be a boolean or a function.`);
+  }
+  return recovery;
+}
+
+async function compileSchemas(
+  options: AgentToolOptions,
+  identity: string,
+  what: string,
+  problems: ProblemList,
+): Promise<{ input: ToolSchema; output: ToolSchema | null } | undefined> {
+  if (options.input === undefined || options.input === null) {
+    problems.add(
+      `${what} has no input schema. Give a class, a Standard Schema or a JSON Schema; {} for a tool without arguments.`,
+    );
+    return undefined;
+  }
+  const input = await problems.attemptAsync(() =>
+    compileToolSchema({
+      source: options.input,
+      side: 'input',
+      override: options.inputSchema,
+      what: `The input of tool ${identity}`,
+    }),
+  );
+  const source = options.output;
+  if (source === undefined || source === null) return input && { input, output: null };
+  const output = await problems.attemptAsync(() =>
+    compileToolSchema({ source, side: 'output', what: `The output of tool ${identity}` }),
+  );
+  return input && output && { input, output };
+}
+
+async function buildPipeline(
+  host: ToolHost,
+  options: AgentToolOptions,
+  recovery: RecoveryPolicy,
+  what: string,
+  { enhancers, creators, problems }: ToolBuilding,
+): Promise<ToolPipeline | undefined> {
+  if (/Generator/.test(Object.prototype.toString.call(methodOf(host)))) {
+    problems.add(`${what} is a generator. A tool gives one result: return a value, a promise or an Observable.`);
+  }
+  const parameters = prepareParameters(host);
+  const resolved = await problems.attemptAsync(() => enhancers.resolve(host));
+  if (parameters.foreign.length > 0) {
+    problems.add(
+      `${what}: parameter ${parameters.foreign.map((index) => index + 1).join(', ')} has a decorator of HTTP routes, which means nothing in a tool. A tool gets (input, context).`,
+    );
+  }
+  if (resolved === undefined) return undefined;
+  refusePipesBehindApproval(options, resolved, parameters, what, problems);
+  const mayReenter = recovery === 'safe' || recovery === 'idempotent';
+  return new ToolPipeline(host, resolved, parameters, creators, mayReenter);
+}
+
+/** Decision 31: an approver has seen, and the digest covers, what leaves the schema; a pipe would change it afterwards. */
+function refusePipesBehindApproval(
+  { approval }: AgentToolOptions,
+  { has }: ToolEnhancers,
+  { pipes }: ToolParameters,
+  what: string,
+  problems: ProblemList,
+): void {
+  if (approval === undefined || approval === false || (!has.pipes && pipes.length === 0)) return;
+  problems.add(
+    `${what} has approval and a pipe on its class, method or a parameter. What is approved must be what is executed: move the pipe's work into the input schema.`,
+  );
+}
+
+function checkTimes(
+  options: AgentToolOptions,
+  recovery: RecoveryPolicy,
+  what: string,
+  { settings, problems }: ToolBuilding,
+): Pick<ToolDefinition, 'timeoutMs' | 'transactionTimeoutMs'> {
+  const most = Math.floor(settings.leaseMs / 3);
+  const transactionTimeoutMs = checkDuration(
+    options.transactionTimeout,
+    Math.min(DEFAULT_TRANSACTION_TIMEOUT_MS, most),
+    `${what}: transactionTimeout`,
+    problems,
+  );
+  if (options.transactionTimeout !== undefined && recovery !== 'transactional') {
+    problems.add(`${what}: transactionTimeout is only for recovery 'transactional'.`);
+  } else if (transactionTimeoutMs > most) {
+    problems.add(
+      `${what}: transactionTimeout is ${transactionTimeoutMs} ms, more than a third of the lease (${most} ms).`,
+    );
+  }
+  const inherited = settings.defaults.toolTimeout;
+  const timeoutMs =
+    options.timeout === undefined && inherited !== undefined
+      ? checkDuration(inherited, null, 'defaults.toolTimeout', problems)
+      : checkDuration(options.timeout, null, `${what}: timeout`, problems);
+  return { timeoutMs, transactionTimeoutMs };
+}
+
+function refuseDuplicate(tool: RegisteredTool, others: readonly RegisteredTool[], problems: ProblemList): void {
+  const { name, version } = tool.definition;
+  const twin = others.find(
+    (other) => other.definition.name === name && compareVersions(other.definition.version, version) === 0,
+  );
+  if (twin === undefined) return;
+  problems.add(
+    `Tool ${toolIdentity(tool.definition)} is registered twice: ${placeOf(twin.host)} and ${placeOf(tool.host)}. Give one of them another name or version.`,
+  );
+}
+
+/** The `@RecoverTool` methods by what they name. */
+class ProbeTable {
+  private readonly byName = new Map<string, ExploredProbe>();
+
+  constructor({ probes, tools, refused }: Exploration, problems: ProblemList) {
+    const known = new Set([
+      ...tools.flatMap(({ options }) => [options?.name, `${options?.name}@${options?.version ?? '1'}`]),
+      ...refused.map(({ name }) => name),
+    ]);
+    for (const probe of probes) {
+      const twin = this.byName.get(probe.tool);
+      if (twin !== undefined) {
+        problems.add(
+          `Two methods are @RecoverTool('${probe.tool}'): ${placeOf(twin.host)} and ${placeOf(probe.host)}.`,
+        );
+      }
+      if (!known.has(probe.tool)) {
+        const names = [...new Set(tools.map(({ options }) => options?.name))].join(', ') || 'none';
+        problems.add(
+          `${placeOf(probe.host)} is @RecoverTool('${probe.tool}'), but there is no such tool. Registered tools: ${names}.`,
+        );
+      }
+      this.byName.set(probe.tool, probe);
+    }
+  }
+
+  of(name: string, version: string): ((call: InterruptedToolCall) => unknown) | undefined {
+    const probe = this.byName.get(`${name}@${version}`) ?? this.byName.get(name);
+    if (probe === undefined) return undefined;
+    const { host } = probe;
+    return (call) => (methodOf(host) as (call: InterruptedToolCall) => unknown).call(host.instance, call);
+  }
+}

@@ -1,0 +1,39 @@
+/**
+ * The hash over everything an agent's behaviour depends on, and over nothing that only limits it (decision 24): raising a timeout must not strand runs.
+ * Neither the order of tools nor that of keys and `required` lists matters.
+ */
+import type { JsonObject, JsonValue } from '../contracts/json.js';
+import type { Digester } from '../contracts/ports/digester.port.js';
+import type { ToolDefinition } from '../contracts/tool-definition.js';
+
+export interface HashedAgent {
+  instructions: string;
+  modelName: string;
+  tools: readonly Omit<ToolDefinition, 'caller' | 'timeoutMs' | 'transactionTimeoutMs'>[];
+}
+
+export function definitionHash(agent: HashedAgent, digester: Digester): string {
+  const tools = agent.tools
+    .map(({ name, version, description, recovery, approval, inputSchema, outputSchema }) => ({
+      tool: `${name}@${version}`,
+      description,
+      recovery,
+      approval,
+      input: withSortedRequired(inputSchema),
+      output: withSortedRequired(outputSchema),
+    }))
+    .sort((a, b) => (a.tool < b.tool ? -1 : 1));
+  return digester.digest(digester.canonical({ instructions: agent.instructions, model: agent.modelName, tools }));
+}
+
+/** `required` is a set in JSON Schema; generators list it in the order of declaration. */
+function withSortedRequired(schema: JsonValue): JsonValue {
+  if (Array.isArray(schema)) return schema.map(withSortedRequired);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const sorted: JsonObject = {};
+  for (const [key, value] of Object.entries(schema)) {
+    const isNameList = key === 'required' && Array.isArray(value) && value.every((item) => typeof item === 'string');
+    sorted[key] = isNameList ? [...value].sort() : withSortedRequired(value);
+  }
+  return sorted;
+}

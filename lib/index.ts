@@ -1,0 +1,220 @@
+/** `nestjs-agent-runs`: agents, tools and their runs. Imports no database, no model library and no optional peer. */
+
+// The module
+export { AgentRunsModule } from './module/agent-runs.module.js';
+export type { AgentRunsAsyncOptions } from './module/agent-runs.module.js';
+export type { AgentRunsFeatureOptions } from './module/agent-runs-feature.module.js';
+export type {
+  AgentRunsModuleOptions,
+  AgentRunsModuleStructure,
+  AgentRunsOptionsFactory,
+  JobTime,
+} from './module/agent-runs-module.options.js';
+export type { AgentDefaults } from './discovery/registration-settings.js';
+
+// Decorators
+export { Agent } from './decorators/agent.decorator.js';
+export type { AgentLimits, AgentOptions, ModelRetryOptions, ToolReference } from './decorators/agent.options.js';
+export { AgentTool } from './decorators/agent-tool.decorator.js';
+export type {
+  AgentToolOptions,
+  ApprovalRequirement,
+  ApprovalRule,
+  JsonSchema,
+  ToolSchemaSource,
+  ToolValueOf,
+} from './decorators/agent-tool.options.js';
+export type { StandardIssue, StandardResult, StandardSchema } from './decorators/standard-schema.js';
+export { RecoverTool } from './decorators/recover-tool.decorator.js';
+export { ObserveRuns } from './decorators/observe-runs.decorator.js';
+export { ScreenInput } from './decorators/screen-input.decorator.js';
+export { InjectRunStore } from './decorators/inject-run-store.decorator.js';
+
+// What tools get and give
+export { didNotHappen, happened, unknown } from './tools/probe-outcomes.js';
+export type {
+  ApprovalGiven,
+  ApprovalRequest,
+  InterruptedToolCall,
+  ProbeResult,
+  StepRecovery,
+  ToolContext,
+} from './contracts/ports/tool-caller.port.js';
+
+// Injectables
+export { RunService } from './engine/run-service.js';
+export { RunWorker } from './engine/run-worker.js';
+export { RunRecovery } from './engine/run-recovery.js';
+export { RunMetrics } from './engine/run-metrics.js';
+
+// Runs as callers see them
+export type { Actor } from './contracts/actor.js';
+export type { Duration, DurationUnit } from './contracts/duration.js';
+export type { JsonObject, JsonValue } from './contracts/json.js';
+export type {
+  BudgetDecision,
+  CallerNote,
+  EventOptions,
+  InteractionResponse,
+  ListOptions,
+  PendingInteractionsOptions,
+  PromptMessage,
+  PromptPart,
+  RestartOptions,
+  ResumeOptions,
+  StartContext,
+  StartOptions,
+  SteerOptions,
+  SteerReceipt,
+  ToolResolution,
+  WaitOptions,
+} from './contracts/run-requests.js';
+export type {
+  AgentDescription,
+  BudgetStatus,
+  EventPage,
+  InteractionView,
+  PreviousPart,
+  Run,
+  RunEvent,
+  RunLeaseView,
+  RunSnapshot,
+  RunSummaryView,
+  WorkerStatus,
+} from './contracts/run-view.js';
+export type { Attention, AttentionReason, RunPhase, RunStatus, WaitReason } from './contracts/run-status.js';
+export { isSettled, phaseOf, RUN_PHASES, RUN_STATUSES } from './contracts/run-status.js';
+export type {
+  ClaimCause,
+  FrozenOptions,
+  RunChange,
+  RunError,
+  RunMetadata,
+  RunRecord,
+  RunSummary,
+  RunTotals,
+  SessionChange,
+  SessionMode,
+  SessionRecord,
+  WakeNote,
+} from './contracts/run.js';
+export { CONTRACT_VERSION } from './contracts/run.js';
+export type {
+  InboxMessage,
+  Interaction,
+  InteractionDecision,
+  InteractionKind,
+  InteractionStatus,
+  Question,
+} from './contracts/interaction.js';
+export type { Operation, OperationCut, OperationKind, OperationStatus } from './contracts/operation.js';
+export type {
+  AssistantMessage,
+  AssistantPart,
+  FilePart,
+  Message,
+  OpaquePart,
+  ReasoningPart,
+  SystemMessage,
+  TextPart,
+  ToolCallPart,
+  ToolMessage,
+  ToolOutcome,
+  ToolResultPart,
+  UserMessage,
+  UserPart,
+} from './contracts/message.js';
+export type { Usage, UsageTotals } from './contracts/usage.js';
+export type { RecoveryPolicy } from './contracts/recovery-policy.js';
+export { RECOVERY_POLICIES } from './contracts/recovery-policy.js';
+export type { RetryPolicy } from './contracts/retry-policy.js';
+export type {
+  ApprovalVerdict,
+  FinishReason,
+  JournalEntry,
+  JournalEntryType,
+  RecordedError,
+  SequencedEntry,
+} from './contracts/journal-entry.js';
+export type { Offer } from './contracts/agent-definition.js';
+export type { AgentReference } from './contracts/ports/agent-catalog.port.js';
+
+// Ports that a host may implement
+export type {
+  ModelClient,
+  ModelReply,
+  ModelReplyCall,
+  ModelReplyPart,
+  ModelRequest,
+  ModelToolSpec,
+} from './contracts/ports/model-client.port.js';
+export type { InputGuardrail, InputVerdict, ScreenedInput } from './contracts/ports/input-guardrail.port.js';
+export type { LifecycleEvent, RunObserver } from './contracts/ports/run-observer.port.js';
+export { RunStore } from './contracts/ports/run-store.port.js';
+export type {
+  AppendRequest,
+  CreateDecision,
+  CreateRequest,
+  CreateResult,
+  CreateSituation,
+  DueAnswer,
+  DueQuery,
+  HeldRunState,
+  InteractionQuery,
+  LeaseView,
+  ListQuery,
+  LockedRun,
+  OverdueAnswer,
+  OverdueQuery,
+  Page,
+  RunWrite,
+  StoreMetrics,
+  StoreTraits,
+  ToolTransaction,
+  TransitionDecision,
+  TransitionRequest,
+  TransitionResult,
+  WorkerBeat,
+  WorkerRecord,
+} from './contracts/ports/run-store.port.js';
+
+// Errors
+export { AgentRunsError } from './errors/agent-runs.error.js';
+export type { AgentRunsErrorOptions, ErrorFamily } from './errors/agent-runs.error.js';
+export { ERROR_CODES } from './errors/error-code.js';
+export type { ErrorCode } from './errors/error-code.js';
+export { InvalidConfigurationError } from './errors/configuration/invalid-configuration.error.js';
+export { AgentNotFoundError } from './errors/request/agent-not-found.error.js';
+export { AlreadyDecidedError } from './errors/request/already-decided.error.js';
+export { IllegalTransitionError } from './errors/request/illegal-transition.error.js';
+export { InputRefusedError } from './errors/request/input-refused.error.js';
+export { InteractionExpiredError } from './errors/request/interaction-expired.error.js';
+export { InteractionNotFoundError } from './errors/request/interaction-not-found.error.js';
+export { InvalidAnswerError } from './errors/request/invalid-answer.error.js';
+export { InvalidArgumentsError } from './errors/request/invalid-arguments.error.js';
+export { InvalidCursorError } from './errors/request/invalid-cursor.error.js';
+export { InvalidRequestError } from './errors/request/invalid-request.error.js';
+export { OpenInteractionsError } from './errors/request/open-interactions.error.js';
+export { OperationConflictError } from './errors/request/operation-conflict.error.js';
+export { PayloadTooLargeError } from './errors/request/payload-too-large.error.js';
+export { RequestConflictError } from './errors/request/request-conflict.error.js';
+export { RunExistsError } from './errors/request/run-exists.error.js';
+export { RunLeasedError } from './errors/request/run-leased.error.js';
+export { RunNotFoundError } from './errors/request/run-not-found.error.js';
+export { SessionBusyError } from './errors/request/session-busy.error.js';
+export { TooManyPendingError } from './errors/request/too-many-pending.error.js';
+export { VersionUnavailableError } from './errors/request/version-unavailable.error.js';
+export { ApprovalDeniedError } from './errors/run/approval-denied.error.js';
+export { InvalidToolArgumentsError } from './errors/run/invalid-tool-arguments.error.js';
+export { ModelCallError } from './errors/run/model-call.error.js';
+export type { ModelCallFacts } from './errors/run/model-call.error.js';
+export { QuestionNotAnsweredError } from './errors/run/question-not-answered.error.js';
+export { ToolDeniedError } from './errors/run/tool-denied.error.js';
+export { BrokenStoreError } from './errors/store/broken-store.error.js';
+export { FencedError } from './errors/store/fenced.error.js';
+export { JournalCorruptError } from './errors/store/journal-corrupt.error.js';
+export { NewerSchemaError } from './errors/store/newer-schema.error.js';
+export { SequenceConflictError } from './errors/store/sequence-conflict.error.js';
+export { StoreConflictError } from './errors/store/store-conflict.error.js';
+export { StoreLockedError } from './errors/store/store-locked.error.js';
+export { StoreUnavailableError } from './errors/store/store-unavailable.error.js';

@@ -1,0 +1,41 @@
+/** The engine's words to operators, through the host's Nest `Logger` (CFG-8). Fields are ids and codes, never content (EVT-4). */
+import { Logger } from '@nestjs/common';
+import type { EngineLog } from '../contracts/ports/engine-log.port.js';
+import { redacted } from './redacted.js';
+
+type Fields = Record<string, unknown>;
+
+export class NestEngineLog implements EngineLog {
+  private readonly logger = new Logger('AgentRuns');
+
+  constructor(private readonly redactKeys: readonly string[] = []) {}
+
+  debug(message: string, fields?: Fields): void {
+    this.logger.debug(this.line(message, fields));
+  }
+
+  info(message: string, fields?: Fields): void {
+    this.logger.log(this.line(message, fields));
+  }
+
+  warn(message: string, fields?: Fields): void {
+    this.logger.warn(this.line(message, fields));
+  }
+
+  error(message: string, fields?: Fields): void {
+    this.logger.error(this.line(message, fields));
+  }
+
+  private line(message: string, fields: Fields = {}): string {
+    const told = Object.entries(redacted(fields, this.redactKeys)).filter(([, value]) => value !== undefined);
+    return told.length === 0
+      ? message
+      : `${message} (${told.map(([key, value]) => `${key}=${text(value)}`).join(' ')})`;
+  }
+}
+
+/** On one line, whatever it is: a line break would let a value forge a log entry. */
+function text(value: unknown): string {
+  const plain = typeof value === 'string' ? value : (JSON.stringify(value) as string | undefined);
+  return (plain ?? String(value)).replaceAll(/[\p{Cc}\u2028\u2029]/gu, ' ');
+}

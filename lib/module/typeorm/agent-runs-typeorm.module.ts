@@ -1,0 +1,75 @@
+import { type DynamicModule, Module } from '@nestjs/common';
+import { getDataSourceToken } from '@nestjs/typeorm';
+import type { DataSource } from 'typeorm';
+import { type Duration, parseDuration } from '../../contracts/duration.js';
+import { RunStore } from '../../contracts/ports/run-store.port.js';
+import { InvalidConfigurationError } from '../../errors/configuration/invalid-configuration.error.js';
+import { TypeOrmRunStore } from '../../stores/typeorm/typeorm-run.store.js';
+import { AGENT_RUNS_STORE_CHECK, type StoreCheck } from '../agent-runs-module.tokens.js';
+import { connectionPoolSize } from './connection-pool-size.js';
+
+export interface AgentRunsTypeOrmOptions {
+  /** The name of the host's data source, as given to `TypeOrmModule.forRoot`. Default `default`. */
+  dataSource?: string;
+  /** Create or migrate the tables at boot, under a lock of the database. Default: true unless `NODE_ENV` is `production`. */
+  migrate?: boolean;
+  /** How long one operation of the store may take in all. Default `10s`; a sixth of the lease is a good value. */
+  statementTimeout?: Duration;
+}
+
+const OPTION_KEYS = ['dataSource', 'migrate', 'statementTimeout'];
+
+/** Keeps runs in the host's own database, over its own TypeORM data source: no connection, entity or `synchronize` of ours. Global. */
+@Module({})
+export class AgentRunsTypeOrmModule {
+  /** @throws InvalidConfigurationError for unknown options or a duration that is none */
+  static forRoot(options: AgentRunsTypeOrmOptions = {}): DynamicModule {
+    checkOptions(options);
+    const { dataSource = 'default', migrate, statementTimeout } = options;
+    const token = getDataSourceToken(dataSource);
+    return {
+      module: AgentRunsTypeOrmModule,
+      global: true,
+      providers: [
+        {
+          provide: RunStore,
+          useFactory: (source: DataSource) =>
+            new TypeOrmRunStore(source, {
+              ...(migrate !== undefined && { migrate }),
+              ...(statementTimeout !== undefined && {
+                statementTimeoutMs: parseDuration(statementTimeout, 'AgentRunsTypeOrmModule: statementTimeout'),
+              }),
+            }),
+          inject: [token],
+        },
+        { provide: AGENT_RUNS_STORE_CHECK, useFactory: poolCheck, inject: [token] },
+      ],
+      exports: [RunStore, AGENT_RUNS_STORE_CHECK],
+    };
+  }
+}
+
+/** Decision 12: a transactional tool holds one connection while our own statements need another. */
+function poolCheck(source: DataSource): StoreCheck {
+  return ({ transactionalTools }) => {
+    const size = connectionPoolSize(source.options);
+    if (size === null || size >= 2 || transactionalTools.length === 0) return [];
+    return [
+      `The data source has a pool of ${size} connection, and ${transactionalTools.join(', ')} has recovery 'transactional'. Such a tool holds one connection while the store needs another: set poolSize to 2 or more.`,
+    ];
+  };
+}
+
+function checkOptions(options: AgentRunsTypeOrmOptions): void {
+  const unknown = Object.keys(options).filter((key) => !OPTION_KEYS.includes(key));
+  if (unknown.length > 0) {
+    throw new InvalidConfigurationError(
+      unknown.map(
+        (key) => `AgentRunsTypeOrmModule.forRoot: there is no option "${key}"; known are ${OPTION_KEYS.join(', ')}.`,
+      ),
+    );
+  }
+  if (options.statementTimeout !== undefined) {
+    parseDuration(options.statementTimeout, 'AgentRunsTypeOrmModule.forRoot: statementTimeout');
+  }
+}

@@ -1,0 +1,8 @@
+import type { RunJob } from './run-job.js';
+
+/** What turns jobs. Neither keeps the process alive. */
+export interface JobTrigger {
+  start(jobs: readonly RunJob[]): void;
+  /** Idempotent; never throws. */
+  stop(): void;
+}

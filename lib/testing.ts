@@ -1,0 +1,20 @@
+/** `nestjs-agent-runs/testing`: a scripted model, a store in memory, and the contract that every store keeps, for any test runner. */
+export { ScriptedModel, scriptedModel } from './model/scripted/scripted-model.js';
+export type { RecordedRequest, ScriptedModelOptions } from './model/scripted/scripted-model.js';
+export type {
+  Scripted,
+  ScriptedCall,
+  ScriptedFailure,
+  ScriptedPlace,
+  ScriptedStep,
+} from './model/scripted/script-step.js';
+export { promptScript } from './model/scripted/prompt-script.js';
+export type { PromptScript } from './model/scripted/prompt-script.js';
+export { TRANSCRIPT_CHECKS } from './model/scripted/transcript-problems.js';
+export type { TranscriptCheck } from './model/scripted/transcript-problems.js';
+export { MemoryRunStore } from './stores/memory/memory-run.store.js';
+export type { MemoryRunStoreOptions } from './stores/memory/memory-run.store.js';
+export { coreCases, sharedCases } from './testing/store-contract/store-contract.js';
+export type { StoreCase, StoreFactory, StoreUnderTest } from './testing/store-contract/store-case.js';
+export { CrashExplorer } from './testing/crash-explorer.store.js';
+export type { CommitHooks, StoreCommit } from './testing/crash-explorer.store.js';

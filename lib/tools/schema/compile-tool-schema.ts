@@ -1,0 +1,133 @@
+/** From what a decorator was given to a {@link ToolSchema}. */
+import type { JsonObject } from '../../contracts/json.js';
+import type { JsonSchema, ToolSchemaSource } from '../../decorators/agent-tool.options.js';
+import type { StandardSchema } from '../../decorators/standard-schema.js';
+import { InvalidConfigurationError } from '../../errors/configuration/invalid-configuration.error.js';
+import { dtoJsonSchema } from './dto-json-schema.js';
+import { DtoToolSchema } from './dto-tool-schema.js';
+import { isJsonObject, toJson, withoutDialect } from './json-copy.js';
+import { JsonToolSchema } from './json-tool-schema.js';
+import { loadOptional } from './optional-package.js';
+import { describeStandardSchema, StandardToolSchema } from './standard-tool-schema.js';
+import type { ToolSchema } from './tool-schema.js';
+
+export interface SchemaRequest {
+  source: ToolSchemaSource;
+  side: 'input' | 'output';
+  /** Shown to the model instead of the derived one. */
+  override?: JsonSchema | undefined;
+  /** For messages, e.g. `the input of tool refund_payment@1`. */
+  what: string;
+}
+
+/** @throws InvalidConfigurationError when the source is none of the three kinds, or cannot be described to a model */
+export async function compileToolSchema(request: SchemaRequest): Promise<ToolSchema> {
+  const { source, side, override, what } = request;
+  const shown = override === undefined ? undefined : toJson(override);
+  if (shown !== undefined && !isJsonObject(shown)) throw invalid(`${what}: inputSchema is no JSON Schema object.`);
+  const schema = await schemaFor(source, side, shown && withoutDialect(shown), what);
+  return side === 'input' ? withObjectRoot(schema, what) : schema;
+}
+
+async function schemaFor(
+  source: ToolSchemaSource,
+  side: 'input' | 'output',
+  shown: JsonObject | undefined,
+  what: string,
+): Promise<ToolSchema> {
+  if (isStandardSchema(source)) {
+    const described = shown ?? describeStandardSchema(source, side);
+    if (described !== undefined) return new StandardToolSchema(source, described);
+    if (side === 'output') return new StandardToolSchema(source, {});
+    throw invalid(
+      `${what} is a Standard Schema of "${source['~standard'].vendor}" that cannot describe itself as JSON Schema. Give the JSON Schema for the model as inputSchema.`,
+    );
+  }
+  if (typeof source === 'function') return dtoSchema(source, shown, what);
+  const plain = toJson(source);
+  if (!isJsonObject(plain)) {
+    throw invalid(
+      `${what} is no schema. Give a class with class-validator decorators, a Standard Schema or a JSON Schema object.`,
+    );
+  }
+  return jsonSchema(side === 'input' ? asObjectSchema(plain) : plain, shown, what);
+}
+
+function jsonSchema(plain: JsonObject, shown: JsonObject | undefined, what: string): ToolSchema {
+  try {
+    const schema = new JsonToolSchema(plain);
+    return shown === undefined ? schema : shownAs(schema, shown);
+  } catch (cause) {
+    throw invalid(`${what} is no valid JSON Schema: ${(cause as Error).message}.`, cause);
+  }
+}
+
+async function dtoSchema(dto: new () => object, shown: JsonObject | undefined, what: string): Promise<ToolSchema> {
+  const usedFor = `${what} (${dto.name})`;
+  const validator = await loadOptional('class-validator', usedFor, () => import('class-validator'));
+  const transformer = await loadOptional('class-transformer', usedFor, () => import('class-transformer'));
+  if (validator.getMetadataStorage().getTargetValidationMetadatas(dto, '', true, false).length === 0) {
+    throw invalid(
+      `${what}: the class ${dto.name} has no class-validator decorators that can be seen from here. Decorate its properties, install class-validator only once, or give {} for a tool without arguments.`,
+    );
+  }
+  if (shown !== undefined) return new DtoToolSchema(dto, shown, { validator, transformer });
+  const jsonSchemas = await loadOptional(
+    'class-validator-jsonschema',
+    usedFor,
+    () => import('class-validator-jsonschema'),
+  );
+  const derived = dtoJsonSchema(dto, {
+    validator,
+    jsonSchema: jsonSchemas,
+    transformerStorage: await transformerStorage(),
+  });
+  return new DtoToolSchema(dto, derived, { validator, transformer });
+}
+
+/** class-transformer does not export it at its root; every library that reads it takes this path. */
+async function transformerStorage(): Promise<never | undefined> {
+  try {
+    // eslint-disable-next-line @typescript-eslint/ban-ts-comment -- the file has no typings
+    // @ts-ignore
+    const storage = (await import('class-transformer/cjs/storage.js')) as { defaultMetadataStorage?: never };
+    return storage.defaultMetadataStorage;
+  } catch {
+    return undefined;
+  }
+}
+
+function isStandardSchema(source: unknown): source is StandardSchema {
+  return (
+    (typeof source === 'object' || typeof source === 'function') &&
+    source !== null &&
+    typeof (source as Partial<StandardSchema>)['~standard']?.validate === 'function'
+  );
+}
+
+/** `{}` stands for "no arguments"; `properties` alone for an object. */
+function asObjectSchema(schema: JsonObject): JsonObject {
+  if (Object.keys(schema).length === 0) return { type: 'object', properties: {}, additionalProperties: false };
+  return schema.type === undefined && isJsonObject(schema.properties) ? { ...schema, type: 'object' } : schema;
+}
+
+/** Providers accept only objects as arguments. */
+function withObjectRoot(schema: ToolSchema, what: string): ToolSchema {
+  if (schema.jsonSchema.type === 'object') return schema;
+  throw invalid(
+    `${what} must describe an object at its root ("type": "object"); it says ${JSON.stringify(schema.jsonSchema.type)}.`,
+  );
+}
+
+function shownAs(schema: ToolSchema, shown: JsonObject): ToolSchema {
+  return {
+    jsonSchema: shown,
+    parse: (args) => schema.parse(args),
+    revive: (input) => schema.revive(input),
+    check: (value) => schema.check(value),
+  };
+}
+
+function invalid(problem: string, cause?: unknown): InvalidConfigurationError {
+  return new InvalidConfigurationError([problem], cause);
+}

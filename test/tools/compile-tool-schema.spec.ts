@@ -1,0 +1,259 @@
+import 'reflect-metadata';
+import { Expose, Transform, Type } from 'class-transformer';
+import {
+  IsArray,
+  IsBoolean,
+  IsDate,
+  IsIn,
+  IsInt,
+  IsOptional,
+  IsString,
+  Max,
+  MaxLength,
+  Min,
+  ValidateNested,
+} from 'class-validator';
+import { z } from 'zod';
+import type { JsonObject } from '../../lib/contracts/json.js';
+import type { ToolSchemaSource } from '../../lib/decorators/agent-tool.options.js';
+import { compileToolSchema } from '../../lib/tools/schema/compile-tool-schema.js';
+
+class LineDto {
+  @IsString() sku!: string;
+  @IsInt() @Min(1) quantity!: number;
+}
+
+class RefundDto {
+  @IsString() @MaxLength(20) orderId!: string;
+  @IsInt() @Min(1) @Max(1_000_000) amountCents!: number;
+  @IsOptional() @IsIn(['damaged', 'late']) reason?: 'damaged' | 'late';
+  @IsBoolean() notify = true;
+  @IsOptional() @IsArray() @ValidateNested({ each: true }) @Type(() => LineDto) lines?: LineDto[];
+  @IsOptional() @ValidateNested() @Type(() => LineDto) main?: LineDto;
+}
+
+class Plain {
+  orderId!: string;
+}
+
+class DoublingDto {
+  @IsInt() @Transform(({ value }) => (value as number) * 100) cents!: number;
+}
+
+class ShoutingDto {
+  @IsString() @Transform(({ value }) => (value as string).toUpperCase()) text!: string;
+}
+
+class DatedDto {
+  @IsDate() @Type(() => Date) at!: Date;
+}
+
+class RenamedDto {
+  @IsString() @Expose({ name: 'order_id' }) orderId!: string;
+}
+
+class NodeDto {
+  @IsString() name!: string;
+  @IsOptional() @ValidateNested({ each: true }) @Type(() => NodeDto) children?: NodeDto[];
+}
+
+const input = (source: ToolSchemaSource, inputSchema?: JsonObject) =>
+  compileToolSchema({ source, side: 'input', override: inputSchema, what: 'The input of tool t@1' });
+const output = (source: ToolSchemaSource) =>
+  compileToolSchema({ source, side: 'output', what: 'The output of tool t@1' });
+
+describe('A class as the input of a tool', () => {
+  it('JRN-10: is described to the model with its constraints, and closed to unknown properties', async () => {
+    const { jsonSchema } = await input(RefundDto);
+    const line = {
+      type: 'object',
+      properties: { sku: { type: 'string' }, quantity: { type: 'integer', minimum: 1 } },
+      required: ['sku', 'quantity'],
+      additionalProperties: false,
+    };
+    expect(jsonSchema).toEqual({
+      type: 'object',
+      properties: {
+        orderId: { type: 'string', maxLength: 20 },
+        amountCents: { type: 'integer', minimum: 1, maximum: 1_000_000 },
+        reason: { type: 'string', enum: ['damaged', 'late'] },
+        notify: { type: 'boolean' },
+        lines: { type: 'array', items: line },
+        main: line,
+      },
+      required: ['orderId', 'amountCents', 'notify'],
+      additionalProperties: false,
+    });
+  });
+
+  it('PPL-2: gives the plain input with its defaults, and the method an instance of exactly that', async () => {
+    const schema = await input(RefundDto);
+    const parsed = await schema.parse({ orderId: 'o1', amountCents: 5, lines: [{ sku: 'a', quantity: 2 }] });
+    const expected = { orderId: 'o1', amountCents: 5, notify: true, lines: [{ sku: 'a', quantity: 2 }] };
+    expect(parsed).toEqual({ ok: true, input: expected });
+    const revived = (await schema.revive(expected)) as RefundDto;
+    expect(revived).toBeInstanceOf(RefundDto);
+    expect(revived.lines?.[0]).toBeInstanceOf(LineDto);
+    expect(JSON.parse(JSON.stringify(revived))).toEqual(expected);
+  });
+
+  it('MOD-4: refuses unknown properties, wrong types and wrong nested values, naming each', async () => {
+    const schema = await input(RefundDto);
+    const parsed = await schema.parse({
+      orderId: 7,
+      amountCents: '5',
+      dryRun: true,
+      lines: [{ sku: 'a', quantity: 0 }],
+    });
+    expect(parsed.ok).toBe(false);
+    const problems = parsed.ok ? '' : parsed.problems.join('\n');
+    expect(problems).toContain('orderId must be a string');
+    expect(problems).toContain('amountCents must be an integer number');
+    expect(problems).toContain('property dryRun should not exist');
+    expect(problems).toContain('lines.0.quantity');
+  });
+
+  it('PPL-2: refuses a transformation that would execute something other than what was shown', async () => {
+    const schema = await input(DoublingDto);
+    const parsed = await schema.parse({ cents: 3 });
+    expect(parsed).toMatchObject({ ok: false, problems: [expect.stringContaining('DoublingDto')] });
+  });
+
+  it('applies transformations that are idempotent, dates and renamed properties included', async () => {
+    await expect((await input(ShoutingDto)).parse({ text: 'a' })).resolves.toEqual({ ok: true, input: { text: 'A' } });
+    const dated = await input(DatedDto);
+    const parsed = await dated.parse({ at: '2026-01-02T03:04:05.000Z' });
+    expect(parsed).toEqual({ ok: true, input: { at: '2026-01-02T03:04:05.000Z' } });
+    expect(((await dated.revive({ at: '2026-01-02T03:04:05.000Z' })) as DatedDto).at).toBeInstanceOf(Date);
+    const renamed = await input(RenamedDto);
+    expect(renamed.jsonSchema).toMatchObject({ properties: { order_id: { type: 'string' } } });
+    await expect(renamed.parse({ order_id: 'x' })).resolves.toEqual({ ok: true, input: { order_id: 'x' } });
+    expect(await renamed.revive({ order_id: 'x' })).toEqual({ orderId: 'x' });
+  });
+
+  it('describes a class that contains itself', async () => {
+    const { jsonSchema } = await input(NodeDto);
+    expect(jsonSchema).toMatchObject({
+      type: 'object',
+      properties: { children: { items: { $ref: '#/$defs/NodeDto' } } },
+      $defs: { NodeDto: { properties: { name: { type: 'string' } } } },
+    });
+  });
+
+  it('CFG-1: without decorators is a boot error that says what to do', async () => {
+    await expect(input(Plain)).rejects.toThrow(/Plain has no class-validator decorators.*give \{\}/s);
+  });
+});
+
+describe('A Standard Schema as the input of a tool', () => {
+  const refund = z.object({ orderId: z.string(), cents: z.number().int().default(5) });
+
+  it('describes itself, applies its defaults, and names what is wrong', async () => {
+    const schema = await input(refund);
+    expect(schema.jsonSchema).toMatchObject({
+      type: 'object',
+      properties: { orderId: { type: 'string' }, cents: { type: 'integer', default: 5 } },
+      required: ['orderId'],
+    });
+    expect(schema.jsonSchema).not.toHaveProperty('$schema');
+    await expect(schema.parse({ orderId: 'a' })).resolves.toEqual({ ok: true, input: { orderId: 'a', cents: 5 } });
+    await expect(schema.parse({ cents: 1.5 })).resolves.toMatchObject({
+      ok: false,
+      problems: expect.arrayContaining([expect.stringMatching(/^orderId: /), expect.stringMatching(/^cents: /)]),
+    });
+  });
+
+  it('gives the method what it transformed once, not twice', async () => {
+    const schema = await input(z.object({ cents: z.number().transform((euros) => euros * 100) }));
+    const parsed = await schema.parse({ cents: 3 });
+    expect(parsed).toEqual({ ok: true, input: { cents: 300 } });
+    expect(await schema.revive({ cents: 300 })).toEqual({ cents: 300 });
+  });
+
+  it('gives the method a rich value again where its JSON leads back to it, and refuses it where it does not', async () => {
+    const dated = await input(z.object({ at: z.coerce.date() }), { type: 'object' });
+    const parsed = await dated.parse({ at: '2026-01-02T03:04:05.000Z' });
+    expect(parsed).toEqual({ ok: true, input: { at: '2026-01-02T03:04:05.000Z' } });
+    expect(((await dated.revive(parsed.ok ? parsed.input : {})) as { at: Date }).at).toBeInstanceOf(Date);
+    const mapped = await input(z.object({ a: z.string().transform((a) => new Map([[a, 1]])) }), { type: 'object' });
+    await expect(mapped.parse({ a: 'x' })).resolves.toMatchObject({
+      ok: false,
+      problems: [expect.stringContaining('JSON cannot carry')],
+    });
+  });
+
+  it('CFG-1: that cannot describe itself needs inputSchema', async () => {
+    const silent = {
+      '~standard': { version: 1 as const, vendor: 'silent', validate: (value: unknown) => ({ value }) },
+    };
+    await expect(input(silent)).rejects.toThrow(/"silent".*inputSchema/s);
+    await expect(input(silent, { type: 'object', properties: {} })).resolves.toMatchObject({
+      jsonSchema: { type: 'object' },
+    });
+  });
+});
+
+describe('A JSON Schema as the input of a tool', () => {
+  it('fills in defaults, coerces nothing, keeps the arguments it was given', async () => {
+    const schema = await input({
+      properties: { n: { type: 'integer' }, note: { type: 'string', default: 'none', format: 'email' } },
+      required: ['n'],
+      additionalProperties: false,
+    });
+    expect(schema.jsonSchema.type).toBe('object');
+    const args = { n: 1 };
+    await expect(schema.parse(args)).resolves.toEqual({ ok: true, input: { n: 1, note: 'none' } });
+    expect(args).toEqual({ n: 1 });
+    await expect(schema.parse({ n: '1', x: 2 })).resolves.toEqual({
+      ok: false,
+      problems: expect.arrayContaining([
+        'n must be integer',
+        expect.stringMatching(/must NOT have additional properties: x/),
+      ]),
+    });
+  });
+
+  it('B075: {} stands for a tool without arguments', async () => {
+    const schema = await input({});
+    expect(schema.jsonSchema).toEqual({ type: 'object', properties: {}, additionalProperties: false });
+    await expect(schema.parse({})).resolves.toEqual({ ok: true, input: {} });
+    await expect(schema.parse({ a: 1 })).resolves.toMatchObject({ ok: false });
+  });
+
+  it('understands draft 2020-12 by default and draft-07 by name', async () => {
+    const tuple = { type: 'array', items: [{ type: 'string' }], additionalItems: false };
+    await expect(input({ type: 'object', properties: { t: tuple } })).rejects.toThrow(/no valid JSON Schema/);
+    const old = await input({
+      $schema: 'http://json-schema.org/draft-07/schema#',
+      type: 'object',
+      properties: { t: tuple },
+    });
+    await expect(old.parse({ t: ['a', 'b'] })).resolves.toMatchObject({ ok: false });
+    const modern = await input({
+      type: 'object',
+      properties: { t: { type: 'array', prefixItems: [{ type: 'string' }], items: false } },
+    });
+    await expect(modern.parse({ t: ['a', 'b'] })).resolves.toMatchObject({ ok: false });
+  });
+
+  it('CFG-1: must be a valid schema with an object at its root', async () => {
+    await expect(input({ type: 'string' })).rejects.toThrow(/must describe an object at its root/);
+    await expect(input({ type: 'object', properties: { a: { type: 'strnig' } } })).rejects.toThrow(
+      /no valid JSON Schema/,
+    );
+    await expect(input('refund' as never)).rejects.toThrow(/is no schema/);
+  });
+});
+
+describe('An output schema', () => {
+  it('JRN-10: checks a result that a person gave, of any kind', async () => {
+    expect((await output({ type: 'string' })).check('a')).toEqual([]);
+    expect((await output({ type: 'string' })).check(1)).toEqual(['value must be string']);
+    expect((await output(LineDto)).check({ sku: 'a', quantity: 1 })).toEqual([]);
+    expect((await output(LineDto)).check({ sku: 'a' }).join()).toContain('quantity');
+    expect((await output(LineDto)).check(null)).toEqual(['must be an object (LineDto)']);
+    expect((await output(z.number())).check('x')).toHaveLength(1);
+    const slow = z.number().refine(async () => Promise.resolve(true));
+    expect((await output(slow)).check(1).join()).toMatch(/asynchronous|async/i);
+  });
+});
