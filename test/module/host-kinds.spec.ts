@@ -29,7 +29,7 @@ class InMemoryTransport extends Server implements CustomTransportStrategy {
     return undefined as T;
   }
 
-  async send(pattern: string, data: unknown): Promise<unknown> {
+  async deliver(pattern: string, data: unknown): Promise<unknown> {
     const answer: unknown = await this.messageHandlers.get(pattern)?.(data);
     return isObservable(answer) ? lastValueFrom(answer) : answer;
   }
@@ -75,7 +75,7 @@ describe('the module', () => {
     const transport = new InMemoryTransport();
     const app = await NestFactory.createMicroservice(hostOf(), { ...quiet, strategy: transport });
     await app.listen();
-    expect(await transport.send('ask', 'hi')).toBe('hello');
+    expect(await transport.deliver('ask', 'hi')).toBe('hello');
     await app.close();
     expect(transport.isClosed).toBe(true);
   });
@@ -86,7 +86,7 @@ describe('the module', () => {
     app.connectMicroservice({ strategy: transport });
     await app.startAllMicroservices();
     await app.listen(0);
-    expect(await transport.send('ask', 'hi')).toBe('hello');
+    expect(await transport.deliver('ask', 'hi')).toBe('hello');
     expect(app.get(RunWorker).status().state).toBe('ready');
     await app.close();
     expect(app.get(RunWorker).status().state).toBe('draining');
