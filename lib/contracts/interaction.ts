@@ -33,7 +33,7 @@ export interface Question {
 export type InteractionDecision =
   | { decision: 'approve'; by: string; note?: string; /** Full replacement, validated. */ arguments?: JsonObject }
   | { decision: 'deny'; by: string; note?: string }
-  | { action: 'accept'; by: string; answers: JsonObject }
+  | { action: 'accept'; by: string; note?: string; answers: JsonObject }
   | { action: 'decline' | 'cancel'; by: string; note?: string };
 
 export interface Interaction {

@@ -189,6 +189,7 @@ export interface ToolWaiting extends At {
   type: 'tool.waiting';
   key: string;
   interactionId: string;
+  kind: InteractionKind;
   /** 0 for the method's first ask. */
   ordinal: number;
   /** Over what was asked: another ask under the same ordinal is drift. */

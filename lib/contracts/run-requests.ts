@@ -91,7 +91,7 @@ export type InteractionResponse =
       /** Full replacement; validated, and judged by the approval rule again. */ arguments?: JsonObject;
     }
   | { decision: 'deny'; approver: string; note?: string }
-  | { action: 'accept'; by: string; /** One per question id. */ answers: JsonObject }
+  | { action: 'accept'; by: string; note?: string; /** One per question id. */ answers: JsonObject }
   | { action: 'decline' | 'cancel'; by: string; note?: string };
 
 export interface PendingInteractionsOptions {
@@ -99,6 +99,8 @@ export interface PendingInteractionsOptions {
   sessionId?: string;
   agent?: string;
   approverRole?: string;
+  /** All given pairs, on the run that asks. */
+  metadata?: RunMetadata;
   /** Default `pending`. */
   status?: InteractionStatus;
   after?: string;

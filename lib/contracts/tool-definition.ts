@@ -19,5 +19,7 @@ export interface ToolDefinition {
   timeoutMs: number | null;
   /** Ms; only for `transactional`. */
   transactionTimeoutMs: number;
+  /** The call is itself a question to people, in the `questions` of its parsed arguments; it has no method (PPL-8). */
+  asksUser?: true;
   caller: ToolCaller;
 }

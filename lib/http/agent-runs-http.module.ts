@@ -27,6 +27,7 @@ import { HttpAnswerInterceptor } from './answer/http-answer.interceptor.js';
 import { HttpProblemFilter } from './answer/http-problem.filter.js';
 import { documentRoutes } from './dto/route-documentation.js';
 import { answerUnreadableBodies } from './input/unreadable-body.js';
+import { RunPeopleController } from './run-people.controller.js';
 
 /**
  * REST routes for runs. Secure by default: without guards the application does not boot, and every request has an actor.
@@ -43,11 +44,13 @@ export class AgentRunsHttpModule implements NestModule {
   static register(options: AgentRunsHttpOptions): DynamicModule {
     checkHttpOptions(options);
     const { path = 'agents', guards = [], imports = [], actorResolver, authorize, features = {} } = options;
-    const controller = controllerFor(options, path, guards);
+    const controllers = [AgentRunsController, RunPeopleController].map((routes) => {
+      return controllerFor(routes, options, path, guards);
+    });
     return {
       module: AgentRunsHttpModule,
       imports,
-      controllers: [controller],
+      controllers,
       providers: [
         RunAccess,
         ActorGuard,
@@ -60,7 +63,7 @@ export class AgentRunsHttpModule implements NestModule {
           ? { provide: RUN_AUTHORIZER, useValue: null }
           : providerOf(RUN_AUTHORIZER, 'authorize', authorize),
         // Awaited before the application is created, hence before a host makes its Swagger document.
-        { provide: HTTP_DOCUMENTATION, useFactory: () => documentRoutes(controller) },
+        { provide: HTTP_DOCUMENTATION, useFactory: () => documentRoutes(controllers) },
       ],
     };
   }
@@ -71,16 +74,21 @@ export class AgentRunsHttpModule implements NestModule {
   }
 }
 
+// Mixins take any arguments: Nest reads those of the class that is extended.
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- the compiler demands it of a mixin
+type RouteClass = abstract new (...args: any[]) => object;
+
 function controllerFor(
+  routes: RouteClass,
   { version }: AgentRunsHttpOptions,
   path: string,
   guards: (Type<CanActivate> | CanActivate)[],
-): Type<AgentRunsController> {
+): Type {
   @Controller({ path, ...(version === undefined ? {} : { version }) })
   @UseGuards(...guards, ActorGuard)
   @UseInterceptors(HttpAnswerInterceptor)
   @UseFilters(HttpProblemFilter)
-  class RunsController extends AgentRunsController {}
+  class RunsController extends routes {}
   return RunsController;
 }
 

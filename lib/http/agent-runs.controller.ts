@@ -1,5 +1,5 @@
 /**
- * The routes of spec 4.1. Thin: read the request, ask whether the actor may, call the service, choose a status. Each registration gets a subclass of its
+ * The routes of spec 4.1 about runs; those by which people take part in one are in run-people.controller. Thin: read the request, ask whether the actor may, call the service, choose a status. Each registration gets a subclass of its
  * own with its path, version and guards. Bodies and queries are `unknown` at run time, so that no global pipe of the host converts or refuses them.
  */
 import { Body, Get, HttpCode, Inject, Param, Post, Query, Req } from '@nestjs/common';
@@ -11,10 +11,12 @@ import { RunService } from '../engine/run-service.js';
 import type { HttpRequestLike } from './access/actor-resolver.port.js';
 import { CurrentActor } from './access/current-actor.decorator.js';
 import { RunAccess } from './access/run-access.service.js';
+import type { RunAction } from './access/run-authorizer.port.js';
 import { HttpAnswer } from './answer/http-answer.js';
 import { httpProblem } from './answer/http-problem.mapper.js';
 import { acceptedForm } from './input/accepted-form.js';
 import { requireJson } from './input/json-body.js';
+import { readRestart } from './input/people-requests.js';
 import {
   readEventQuery,
   readList,
@@ -121,6 +123,7 @@ export abstract class AgentRunsController {
     const runId = await this.allowed(actor, 'resume', id);
     const { budget, allowRunningTakeover, reason } = readResume(body);
     if (allowRunningTakeover) await this.access.takeover(actor, runId);
+    if (budget !== undefined) await this.access.run(actor, 'budget', runId);
     return this.runs.resume(runId, {
       by: actor.id,
       ...(reason === undefined ? {} : { reason }),
@@ -157,6 +160,32 @@ export abstract class AgentRunsController {
     return this.runs.cancel(runId, { ...readReason(body), by: actor.id });
   }
 
+  @Post('runs/:id/interrupt')
+  @HttpCode(202)
+  async interrupt(
+    @CurrentActor() actor: Actor,
+    @Req() request: HttpRequestLike,
+    @Param('id') id: unknown,
+    @Body() body: unknown,
+  ): Promise<Run> {
+    requireJson(request);
+    const runId = await this.allowed(actor, 'interrupt', id);
+    return this.runs.interrupt(runId, { ...readReason(body), by: actor.id });
+  }
+
+  @Post('runs/:id/restart')
+  @HttpCode(202)
+  async restart(
+    @CurrentActor() actor: Actor,
+    @Req() request: HttpRequestLike,
+    @Param('id') id: unknown,
+    @Body() body: unknown,
+  ): Promise<Run> {
+    requireJson(request);
+    const runId = await this.allowed(actor, 'restart', id);
+    return this.runs.restart(runId, { ...readRestart(body), by: actor.id });
+  }
+
   @Post('runs/:id/operations/resolve')
   @HttpCode(202)
   async resolve(
@@ -170,7 +199,7 @@ export abstract class AgentRunsController {
     return this.runs.resolveTool(runId, { ...readResolution(body), by: actor.id });
   }
 
-  private async allowed(actor: Actor, action: 'read' | 'resume' | 'retry' | 'cancel' | 'resolve', id: unknown) {
+  private async allowed(actor: Actor, action: RunAction, id: unknown) {
     const runId = readPathId('id', id);
     await this.access.run(actor, action, runId);
     return runId;

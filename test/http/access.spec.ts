@@ -9,16 +9,21 @@ import {
   UnauthorizedException,
 } from '@nestjs/common';
 import type { Actor } from '../../lib/contracts/actor.js';
-import type { HttpRequestLike, RunAction, RunAuthorizer, RunResource } from '../../lib/http.js';
+import type { HttpRequestLike, RunAction, RunAuthorizer, RunResource, RunScope } from '../../lib/http.js';
 import { ADAPTERS, type HttpHost, startHttpHost } from './http-host.js';
 
 const JSON_EVENTS = { accept: 'application/json' };
-const READS = ['', '/snapshot', '/messages', '/events'];
+const READS = ['', '/snapshot', '/messages', '/events', '/budget'];
 const WRITES: [string, object][] = [
   ['resume', {}],
   ['retry', {}],
   ['cancel', {}],
   ['operations/resolve', { key: 'k', output: 1 }],
+  ['interrupt', {}],
+  ['restart', {}],
+  ['steer', { message: 'x' }],
+  ['budget', { decision: 'grant' }],
+  ['interactions/any', { decision: 'approve' }],
 ];
 
 describe.each(ADAPTERS)('Identity on %s', (adapter) => {
@@ -28,6 +33,7 @@ describe.each(ADAPTERS)('Identity on %s', (adapter) => {
     const answers = [
       await host.get('/agents/definitions', nobody),
       await host.get('/agents/runs', nobody),
+      await host.get('/agents/interactions', nobody),
       await host.get('/agents/sessions/s/messages', nobody),
       await host.post('/agents/runs', { agent: 'clerk', prompt: 'x' }, nobody),
       await host.post('/agents/runs', { nonsense: 1 }, nobody),
@@ -151,7 +157,7 @@ class OwnRuns implements RunAuthorizer {
 
   authorize(actor: Actor, action: RunAction, resource: RunResource) {
     this.asked.push([actor.id, action, resource]);
-    if (actor.id === 'reader') return action === 'read' || action === 'list' || action === 'definitions';
+    if (actor.id === 'reader') return ['read', 'list', 'list_interactions', 'definitions'].includes(action);
     return { metadata: { owner: actor.id } };
   }
 }
@@ -208,6 +214,31 @@ describe.each(ADAPTERS)('B057: authorisation on %s', (adapter) => {
     }
   });
 
+  it('PPL-9: asks of somebody else are neither listed nor decided, whatever the filter says', async () => {
+    const { body: asking } = await host.post('/agents/runs?wait=30', {
+      agent: 'clerk',
+      prompt: 'call:pay {"cents":5}',
+      sessionId: 'asked',
+    });
+    const [ask] = asking.interactions;
+    const queries = ['', '?status=pending', '?sessionId=asked', `?runId=${asking.id}`, '?agent=clerk'];
+    for (const query of queries) {
+      expect((await host.get(`/agents/interactions${query}`)).body).toEqual({ interactions: [ask] });
+      expect((await host.get(`/agents/interactions${query}`, bob).expect(200)).body).toEqual({ interactions: [] });
+    }
+    expect((await host.get('/agents/interactions', reader).expect(200)).body.interactions).toEqual([ask]);
+    const path = `/agents/runs/${asking.id}/interactions/${ask.id}`;
+    expect((await host.post(path, { decision: 'approve' }, bob).expect(404)).body.code).toBe('RUN_NOT_FOUND');
+    expect((await host.post(path, { decision: 'approve' }, reader).expect(403)).body.code).toBe('FORBIDDEN');
+    authorizer.asked.length = 0;
+    await host.post(path, { decision: 'deny' }).expect(200);
+    expect(authorizer.asked).toEqual([
+      ['alice', 'decide', { run: expect.objectContaining({ runId: asking.id }), interaction: expect.anything() }],
+    ]);
+    expect(authorizer.asked[0]?.[2].interaction).toMatchObject({ id: ask.id, tool: 'pay', arguments: { cents: 5 } });
+    await host.runs.result(asking.id);
+  });
+
   it('a session of somebody else is neither read nor joined', async () => {
     await host.get('/agents/sessions/alices/messages', bob).expect(403);
     const join = { agent: 'clerk', prompt: 'say:what did alice say', sessionId: 'alices', enqueue: true };
@@ -261,6 +292,7 @@ describe('The authorize hook', () => {
     const host = await startHttpHost({ worker: false, routes: { authorize: () => answer as boolean } });
     await host.get('/agents/runs').expect(403);
     await host.get('/agents/definitions').expect(403);
+    await host.get('/agents/interactions').expect(403);
     await host.get('/agents/sessions/s/messages').expect(403);
     await host.post('/agents/runs', { agent: 'clerk', prompt: 'x' }).expect(403);
     const run = await host.runs.start({ agent: 'clerk', prompt: 'x' });
@@ -303,6 +335,68 @@ describe('The authorize hook', () => {
     await on.post(`/agents/runs/${other.id}/resume`, takeover).expect(403);
     expect(actions).toEqual(['resume', 'takeover', 'read']);
     await on.close();
+  });
+
+  it('BUD-2: a new limit is an action of its own on top of a resume, as a grant is', async () => {
+    const actions: RunAction[] = [];
+    const host = await startHttpHost({
+      routes: {
+        authorize: (actor, action) => {
+          actions.push(action);
+          return action !== 'budget' || actor.id === 'boss';
+        },
+      },
+    });
+    const { body: run } = await host.post('/agents/runs?wait=30', {
+      agent: 'clerk',
+      prompt: 'call:echo {}|say:done',
+      budget: { maxTotalTokens: 3 },
+    });
+    actions.length = 0;
+    const budget = { maxTotalTokens: 100 };
+    await host.post(`/agents/runs/${run.id}/resume`, { budget }).expect(403);
+    await host.post(`/agents/runs/${run.id}/budget`, { decision: 'grant' }).expect(403);
+    expect(actions).toEqual(['resume', 'budget', 'read', 'budget', 'read']);
+    expect((await host.get(`/agents/runs/${run.id}`)).body).toMatchObject({
+      status: 'waiting',
+      budget: { maxTotalTokens: 3 },
+    });
+    await host.post(`/agents/runs/${run.id}/resume`, { budget }, { 'x-user': 'boss' }).expect(202);
+    expect((await host.runs.result(run.id)).status).toBe('completed');
+    await host.close();
+  });
+
+  it('PPL-2: does not stand in for the role that an ask is for', async () => {
+    const host = await startHttpHost({ routes: { authorize: () => true } });
+    const { body: run } = await host.post('/agents/runs?wait=30', { agent: 'clerk', prompt: 'call:wire {}' });
+    const path = `/agents/runs/${run.id}/interactions/${run.interactions[0].id}`;
+    const { body } = await host.post(path, { decision: 'approve' }).expect(403);
+    expect(body).toMatchObject({ code: 'FORBIDDEN', details: { approverRole: 'finance' } });
+    await host.post(path, { decision: 'approve' }, { 'x-roles': 'finance' }).expect(200);
+    await host.close();
+  });
+
+  it('PPL-9: narrows a list of asks by session and agent as well', async () => {
+    const scopes: RunScope[] = [];
+    const host = await startHttpHost({
+      routes: { authorize: (_actor, action) => (action === 'list_interactions' ? (scopes.at(-1) as RunScope) : true) },
+    });
+    const ask = { agent: 'clerk', prompt: 'call:pay {"cents":5}' };
+    for (const sessionId of ['one', 'two']) {
+      await host.post('/agents/runs?wait=30', { ...ask, sessionId, metadata: { tenant: sessionId, n: 1 } }).expect(200);
+    }
+    const sessions = async (scope: RunScope, query = '') => {
+      scopes.push(scope);
+      const { body } = await host.get(`/agents/interactions${query}`).expect(200);
+      return body.interactions.map(({ sessionId }: any) => sessionId);
+    };
+    expect(await sessions({})).toEqual(['one', 'two']);
+    expect(await sessions({ sessionId: 'two' })).toEqual(['two']);
+    expect(await sessions({ sessionId: 'two' }, '?sessionId=one')).toEqual([]);
+    expect(await sessions({ agent: 'clerk', metadata: { tenant: 'one', n: 1 } })).toEqual(['one']);
+    expect(await sessions({ metadata: { tenant: 'one', n: 2 } })).toEqual([]);
+    expect(await sessions({ agent: 'other' })).toEqual([]);
+    await host.close();
   });
 });
 

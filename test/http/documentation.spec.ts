@@ -21,17 +21,24 @@ describe.each(ADAPTERS)('With @nestjs/swagger on %s', (adapter) => {
     );
     expect(routes.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([
       'get /agents/definitions',
+      'get /agents/interactions',
       'get /agents/runs',
       'get /agents/runs/{id}',
+      'get /agents/runs/{id}/budget',
       'get /agents/runs/{id}/events',
       'get /agents/runs/{id}/messages',
       'get /agents/runs/{id}/snapshot',
       'get /agents/sessions/{sessionId}/messages',
       'post /agents/runs',
+      'post /agents/runs/{id}/budget',
       'post /agents/runs/{id}/cancel',
+      'post /agents/runs/{id}/interactions/{interactionId}',
+      'post /agents/runs/{id}/interrupt',
       'post /agents/runs/{id}/operations/resolve',
+      'post /agents/runs/{id}/restart',
       'post /agents/runs/{id}/resume',
       'post /agents/runs/{id}/retry',
+      'post /agents/runs/{id}/steer',
     ]);
     for (const { path, method, operation } of routes) {
       expect([path, operation.summary]).toEqual([path, expect.any(String)]);
@@ -67,13 +74,49 @@ describe.each(ADAPTERS)('With @nestjs/swagger on %s', (adapter) => {
     expect(schemaOf(document, 'AgentRunProblemDto').fields.sort()).toEqual(Object.keys(problem).sort());
   });
 
-  it('fields of a start are those that are taken', async () => {
-    const { fields } = schemaOf(document, 'StartAgentRunDto');
-    const everything = Object.fromEntries([...fields, 'surprise'].map((name) => [name, undefined]));
-    const { body } = await host.post(
-      '/agents/runs',
-      JSON.stringify({ ...everything, surprise: 1 }, (_k, v) => v ?? [[]]),
+  it('fields of asks, their questions, budgets and receipts are those of the JSON', async () => {
+    const start = async (prompt: string, more = {}) =>
+      (await host.post('/agents/runs?wait=30', { agent: 'clerk', prompt, ...more }).expect(200)).body;
+    const expectDocumented = (name: string, json: object) => {
+      const { fields, required } = schemaOf(document, name);
+      expect([name, fields]).toEqual([name, expect.arrayContaining(Object.keys(json))]);
+      expect([name, Object.keys(json)]).toEqual([name, expect.arrayContaining(required)]);
+    };
+    const approval = await start('call:pay {"cents":5}');
+    const question = await start('call:inquire {}');
+    for (const { interactions } of [approval, question]) expectDocumented('AgentRunInteractionDto', interactions[0]);
+    for (const one of question.interactions[0].questions) expectDocumented('AgentRunQuestionDto', one);
+    expectDocumented('AgentRunInteractionListDto', (await host.get('/agents/interactions?limit=1')).body);
+    const { body: receipt } = await host.post(`/agents/runs/${approval.id}/steer`, { message: 'x' });
+    expectDocumented('SteerReceiptDto', receipt);
+    const { body: decided } = await host.post(
+      `/agents/runs/${approval.id}/interactions/${approval.interactions[0].id}`,
+      { decision: 'deny' },
     );
+    expectDocumented('AgentRunInteractionDto', decided);
+    const limited = await start('call:echo {}|say:x', { budget: { maxTotalTokens: 3 } });
+    await host.post(`/agents/runs/${limited.id}/budget`, { decision: 'grant', note: 'n' }).expect(202);
+    const { body: budget } = await host.get(`/agents/runs/${limited.id}/budget`);
+    expectDocumented('AgentRunBudgetStatusDto', budget);
+    expectDocumented('AgentRunBudgetGrantDto', budget.grants[0]);
+    const settled = await start('say:x');
+    const { body: restarted } = await host.post(`/agents/runs/${settled.id}/restart`, {}).expect(202);
+    expectDocumented('AgentRunPartDto', restarted.previous[0]);
+  });
+
+  it.each([
+    ['StartAgentRunDto', ''],
+    ['ResumeAgentRunDto', '/any/resume'],
+    ['AgentRunReasonDto', '/any/interrupt'],
+    ['RestartAgentRunDto', '/any/restart'],
+    ['ResolveOperationDto', '/any/operations/resolve'],
+    ['DecideInteractionDto', '/any/interactions/any'],
+    ['SteerAgentRunDto', '/any/steer'],
+    ['DecideBudgetDto', '/any/budget'],
+  ])('fields of %s are those that are taken', async (name, path) => {
+    const { fields } = schemaOf(document, name);
+    const everything = Object.fromEntries(fields.map((field) => [field, [[]]]));
+    const { body } = await host.post(`/agents/runs${path}`, { ...everything, surprise: 1 }).expect(400);
     const unknown = body.details.fields.filter(({ problem }: any) => problem === 'is not known here');
     expect(unknown.map(({ field }: any) => field)).toEqual(['surprise']);
   });

@@ -13,18 +13,23 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
 import request from 'supertest';
+import type { InputGuardrail } from '../../lib/contracts/ports/input-guardrail.port.js';
 import type { ModelClient, ModelReply, ModelRequest } from '../../lib/contracts/ports/model-client.port.js';
 import { AGENT_RUNS_STORE } from '../../lib/decorators/agent-runs-store.tokens.js';
 import { RunService } from '../../lib/engine/run-service.js';
 import { AgentRunsHttpModule, type AgentRunsHttpOptions, type HttpRequestLike } from '../../lib/http.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
+import { SystemClock } from '../../lib/system/system-clock.js';
 import { agent, engineOver, tool } from '../support/engine-harness.js';
 
 export type AdapterName = 'express' | 'fastify';
 export const ADAPTERS: AdapterName[] = ['express', 'fastify'];
 
-/** Says who asks: `x-user: alice`. */
-export const headerActor = (incoming: HttpRequestLike) => ({ id: String(incoming.headers['x-user'] ?? '') });
+/** Says who asks: `x-user: alice`, and as what: `x-roles: finance,support`. */
+export const headerActor = ({ headers }: HttpRequestLike) => ({
+  id: String(headers['x-user'] ?? ''),
+  ...(headers['x-roles'] !== undefined && { roles: String(headers['x-roles']).split(',') }),
+});
 
 @Injectable()
 export class OpenGuard implements CanActivate {
@@ -69,6 +74,21 @@ const clerk = () =>
       tool('echo', () => ({ said: 'it' })),
       // Never answers in time, and nobody can tell what it did.
       tool('stuck', () => new Promise(() => {}), { recovery: 'manual', timeoutMs: 50 }),
+      tool('pay', (input) => ({ paid: input.cents ?? null }), {
+        asks: () => ({ reason: 'money leaves' }),
+        parse: (input) =>
+          typeof input.cents === 'number'
+            ? { ok: true, input: { currency: 'EUR', ...input } }
+            : { ok: false, problems: ['cents must be a number'] },
+      }),
+      tool('wire', () => 'wired', { asks: () => ({ risk: 'high', approverRole: 'finance' }) }),
+      tool('hasty', () => 'done', { asks: () => ({ expiresInMs: 1 }) }),
+      tool('inquire', (_input, { ask }) =>
+        ask([
+          { id: 'size', text: 'Which size?', choices: ['S', 'L'] },
+          { id: 'why', text: 'Why?' },
+        ]),
+      ),
     ],
     { name: 'clerk' },
   );
@@ -97,7 +117,11 @@ export interface HttpHost {
 /** The modules of a host: a running engine, and the routes. */
 export async function hostModules({ routes = {}, worker = true }: Pick<HttpHostOptions, 'routes' | 'worker'> = {}) {
   const store = new MemoryRunStore();
-  const engine = await engineOver(store, clerk(), { worker });
+  const guardrail: InputGuardrail = {
+    screen: ({ messages }) =>
+      Promise.resolve(JSON.stringify(messages).includes('mischief') ? { refuse: 'no mischief' } : null),
+  };
+  const engine = await engineOver(store, clerk(), { worker }, new SystemClock(), { guardrail });
   const engineProviders = [
     { provide: RunService, useValue: engine.runs },
     { provide: AGENT_RUNS_STORE, useValue: store },

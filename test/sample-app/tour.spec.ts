@@ -57,6 +57,38 @@ describe('The sample, as the README shows it', () => {
     ]);
   });
 
+  it('PPL-1: a refund of more than 100 EUR waits for a person, who may answer after a crash; the ledger shows it once', async () => {
+    const environment = { ...QUICK, DEMO_MODEL_DELAY_MS: '1', AGENT_RUNS_APPROVAL_EXPIRES: '2h' };
+    const first = await directory.start(environment);
+    const ask = async (prompt: string) =>
+      (await first.http('POST', '/agents/runs?wait=30', { agent: 'support', prompt })).body;
+    expect(await ask('Refund 100 for order o-17')).toMatchObject({ status: 'completed', interactions: [] });
+    const waiting = await ask('Refund 100.01 for order o-18');
+    expect(waiting).toMatchObject({
+      status: 'waiting',
+      waitingFor: ['approval'],
+      interactions: [
+        {
+          tool: 'refund_payment',
+          arguments: { orderId: 'o-18', amountCents: 10_001 },
+          reason: expect.stringContaining('100 EUR'),
+        },
+      ],
+    });
+    const [{ id, createdAt, expiresAt }] = waiting.interactions;
+    expect(Date.parse(expiresAt) - Date.parse(createdAt)).toBe(2 * 3_600_000);
+    await first.kill('SIGKILL');
+
+    const second = await directory.start(environment);
+    const { body: inbox } = await second.http('GET', '/agents/interactions?status=pending');
+    expect(inbox.interactions.map((one: { id: string }) => one.id)).toEqual([id]);
+    const answer = await second.http('POST', `/agents/runs/${waiting.id}/interactions/${id}`, { decision: 'approve' });
+    expect(answer).toMatchObject({ status: 200, body: { decision: { by: 'alice' } } });
+    await second.until(waiting.id, 'completed');
+    const { body: ledger } = await second.http('GET', '/ledger');
+    expect(ledger.map(({ details }: any) => details.amountCents)).toEqual([10_000, 10_001]);
+  });
+
   it('a ticket and its run are one commit, and the ticket shows the answer', async () => {
     const sample = await directory.start({ ...QUICK, DEMO_MODEL_DELAY_MS: '1' });
     const ticket = await sample.http('POST', '/support/tickets', { text: 'Where is order o-3?' });

@@ -249,6 +249,8 @@ export interface InteractionQuery {
   sessionId?: string;
   agent?: string;
   approverRole?: string;
+  /** All given pairs, on the run that asks, as in {@link ListQuery}. */
+  metadata?: RunMetadata;
   cursor?: string;
   limit: number;
 }

@@ -64,7 +64,7 @@ function readAnswer(
     return null;
   }
   const answers = readObject('answers', value.answers, problems);
-  return answers && { action: 'accept', by, answers };
+  return answers && { action: 'accept', by, ...note, answers };
 }
 
 function readObject(field: string, value: unknown, problems: FieldProblem[]): JsonObject | null {

@@ -78,7 +78,7 @@ export class ReadRuns {
     options: PendingInteractionsOptions = {},
   ): Promise<{ interactions: InteractionView[]; nextCursor?: string }> {
     const problems: FieldProblem[] = [];
-    const { limit = DEFAULT_PAGE, status = 'pending', after, ...filters } = options;
+    const { limit = DEFAULT_PAGE, status = 'pending', after, metadata, ...filters } = options;
     if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE)
       problems.push({ field: 'limit', problem: `must be a whole number from 1 to ${MAX_PAGE}` });
     if (!INTERACTION_STATUSES.includes(status))
@@ -94,6 +94,7 @@ export class ReadRuns {
       ...filters,
       statuses: [status],
       limit,
+      ...(metadata !== undefined && { metadata }),
       ...(after !== undefined && { cursor: after }),
     });
     return {
@@ -129,10 +130,15 @@ export class ReadRuns {
     const limitMs = timeout === undefined ? Number.POSITIVE_INFINITY : parseDuration(timeout, 'timeout');
     const until = this.ports.clock.now() + limitMs;
     for (;;) {
-      const run = await this.get(runId);
       const leftMs = until - this.ports.clock.now();
-      if (run.phase === 'settled' || run.phase === 'suspended' || leftMs <= 0 || signal?.aborted) return run;
-      await this.signals.next(runId, Math.min(LOOK_AGAIN_MS, leftMs), signal);
+      const { moved, stop } = this.signals.listen(runId, Math.min(LOOK_AGAIN_MS, leftMs), signal);
+      try {
+        const run = await this.get(runId);
+        if (run.phase === 'settled' || run.phase === 'suspended' || leftMs <= 0 || signal?.aborted) return run;
+        await moved;
+      } finally {
+        stop();
+      }
     }
   }
 

@@ -4,9 +4,10 @@
  */
 import { Inject, Injectable } from '@nestjs/common';
 import type { Actor } from '../../contracts/actor.js';
+import type { Interaction } from '../../contracts/interaction.js';
 import type { RunStore } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord } from '../../contracts/run.js';
-import type { ListOptions, StartOptions } from '../../contracts/run-requests.js';
+import type { ListOptions, PendingInteractionsOptions, StartOptions } from '../../contracts/run-requests.js';
 import { AGENT_RUNS_STORE } from '../../decorators/agent-runs-store.tokens.js';
 import { RequestConflictError } from '../../errors/request/request-conflict.error.js';
 import { RunNotFoundError } from '../../errors/request/run-not-found.error.js';
@@ -23,6 +24,12 @@ import {
   isWithinScope,
 } from './run-authorizer.port.js';
 
+/** Asks of a run that are looked through at a time. */
+const PAGE = 100;
+
+/** What lists can be narrowed by. */
+type Filter = Pick<ListOptions & PendingInteractionsOptions, 'sessionId' | 'agent' | 'metadata'>;
+
 @Injectable()
 export class RunAccess {
   constructor(
@@ -36,10 +43,10 @@ export class RunAccess {
   }
 
   /** @throws RunNotFoundError, HttpProblem 403 */
-  async run(actor: Actor, action: RunAction, runId: string): Promise<void> {
+  async run(actor: Actor, action: RunAction, runId: string, interaction?: Interaction): Promise<void> {
     if (!this.authorizer) return;
     const run = await this.load(runId);
-    if (run && (await this.allows(actor, action, { run }, run))) return;
+    if (run && (await this.allows(actor, action, { run, ...(interaction && { interaction }) }, run))) return;
     if (run && action !== 'read' && (await this.allows(actor, 'read', { run }, run))) throw forbidden(action);
     throw new RunNotFoundError(`No run has the id ${runId}.`);
   }
@@ -50,6 +57,20 @@ export class RunAccess {
       throw httpProblem(403, 'FORBIDDEN', 'Taking a run from a live owner is switched off here.');
     }
     await this.run(actor, 'takeover', runId);
+  }
+
+  /**
+   * Whoever may decide must also have the role that the ask is for. An ask that is not there is left to the verb.
+   * @throws RunNotFoundError, HttpProblem 403
+   */
+  async decide(actor: Actor, runId: string, interactionId: string): Promise<void> {
+    const asked = await this.findInteraction(runId, interactionId);
+    await this.run(actor, 'decide', runId, asked);
+    const role = asked?.approverRole ?? null;
+    if (role === null || actor.roles?.includes(role)) return;
+    throw httpProblem(403, 'FORBIDDEN', `Interaction ${interactionId} is decided by actors with the role ${role}.`, {
+      approverRole: role,
+    });
   }
 
   /** @returns the request as it may be started. @throws HttpProblem 403 */
@@ -79,19 +100,14 @@ export class RunAccess {
   async list(actor: Actor, query: ListOptions): Promise<ListOptions | null> {
     const scope = await this.ask(actor, 'list', { query });
     if (!scope) throw forbidden('list');
-    const narrowed: ListOptions = { ...query };
-    for (const field of ['sessionId', 'agent'] as const) {
-      const wanted = scope[field];
-      if (wanted === undefined) continue;
-      if (query[field] !== undefined && query[field] !== wanted) return null;
-      narrowed[field] = wanted;
-    }
-    for (const [key, value] of Object.entries(scope.metadata ?? {})) {
-      const asked = query.metadata && Object.hasOwn(query.metadata, key) ? query.metadata[key] : undefined;
-      if (asked !== undefined && String(asked) !== String(value)) return null;
-      narrowed.metadata = { ...narrowed.metadata, [key]: value };
-    }
-    return narrowed;
+    return narrow(query, scope);
+  }
+
+  /** As {@link list}, for asks: what a run asks lies within a scope when the run does. */
+  async interactions(actor: Actor, query: PendingInteractionsOptions): Promise<PendingInteractionsOptions | null> {
+    const scope = await this.ask(actor, 'list_interactions', { interactionQuery: query });
+    if (!scope) throw forbidden('list_interactions');
+    return narrow(query, scope);
   }
 
   /** @throws HttpProblem 403 */
@@ -121,10 +137,37 @@ export class RunAccess {
     return stored && factsOf(stored.run);
   }
 
+  private async findInteraction(runId: string, interactionId: string): Promise<Interaction | undefined> {
+    for (let cursor: string | undefined; ;) {
+      const query = { runId, limit: PAGE, ...(cursor === undefined ? {} : { cursor }) };
+      const { items, nextCursor } = await this.store.interactions(query);
+      const found = items.find(({ id }) => id === interactionId);
+      if (found || nextCursor === undefined) return found;
+      cursor = nextCursor;
+    }
+  }
+
   private async latestOf(sessionId: string): Promise<RunFacts | null> {
     const { items } = await this.store.list({ sessionId, limit: 1 });
     return items[0] ? this.load(items[0].id) : null;
   }
+}
+
+/** @returns null when nothing lies within both the filter and the scope */
+function narrow<T extends Filter>(query: T, scope: RunScope): T | null {
+  const narrowed: Filter = {};
+  for (const field of ['sessionId', 'agent'] as const) {
+    const wanted = scope[field];
+    if (wanted === undefined) continue;
+    if (query[field] !== undefined && query[field] !== wanted) return null;
+    narrowed[field] = wanted;
+  }
+  for (const [key, value] of Object.entries(scope.metadata ?? {})) {
+    const asked = query.metadata && Object.hasOwn(query.metadata, key) ? query.metadata[key] : undefined;
+    if (asked !== undefined && String(asked) !== String(value)) return null;
+    narrowed.metadata = { ...query.metadata, ...narrowed.metadata, [key]: value };
+  }
+  return { ...query, ...narrowed };
 }
 
 function factsOf(run: RunRecord): RunFacts {

@@ -1,15 +1,48 @@
 /**
  * Whether an actor may do something to a run. Called for every route with what the *store* holds about the run, never with what the request says of it
- * (`start` and `list` apart, where the request is the subject). Without one, whoever passes the guards may do everything that `features` allow.
+ * (`start` and lists apart, where the request is the subject). Without one, whoever passes the guards may do everything that `features` allow.
  */
 import type { Actor } from '../../contracts/actor.js';
+import type { Interaction } from '../../contracts/interaction.js';
 import type { RunMetadata } from '../../contracts/run.js';
-import type { ListOptions, StartOptions } from '../../contracts/run-requests.js';
+import type { ListOptions, PendingInteractionsOptions, StartOptions } from '../../contracts/run-requests.js';
 import type { RunStatus } from '../../contracts/run-status.js';
 
-/** `takeover` comes on top of `resume`, when the run is to be taken from a live owner. */
+/**
+ * One action for each thing that can be done, named for policies:
+ *
+ * | action | what is done |
+ * | --- | --- |
+ * | `definitions` | the agents and their tools are listed |
+ * | `start` | a run is started |
+ * | `list` | runs are listed |
+ * | `list_interactions` | asks are listed, with the arguments of the calls they are about |
+ * | `read` | a run, its snapshot, messages, events or budget are read |
+ * | `read_session` | the messages of a session are read |
+ * | `decide` | an approval or a question is decided; an ask with an `approverRole` needs an actor with that role on top, whatever the answer is |
+ * | `steer` | a message is sent into a run |
+ * | `interrupt`, `resume`, `retry`, `restart`, `cancel` | the run is moved |
+ * | `takeover` | on top of `resume`: the run is taken from a live owner |
+ * | `budget` | tokens are granted or denied; on top of `resume`: the limit is replaced |
+ * | `resolve` | an operation of unknown outcome is settled |
+ */
 export type RunAction =
-  'definitions' | 'start' | 'list' | 'read' | 'read_session' | 'resume' | 'takeover' | 'retry' | 'cancel' | 'resolve';
+  | 'definitions'
+  | 'start'
+  | 'list'
+  | 'list_interactions'
+  | 'read'
+  | 'read_session'
+  | 'decide'
+  | 'steer'
+  | 'interrupt'
+  | 'resume'
+  | 'takeover'
+  | 'retry'
+  | 'restart'
+  | 'cancel'
+  | 'budget'
+  | 'resolve';
 
 /** A run as it is stored. */
 export interface RunFacts {
@@ -24,7 +57,7 @@ export interface RunFacts {
 }
 
 export interface RunResource {
-  /** The stored run; for `start` and `read_session` the latest run of the session, null when it has none. Absent for `list` and `definitions`. */
+  /** The stored run; for `start` and `read_session` the latest run of the session, null when it has none. Absent for lists and `definitions`. */
   run?: RunFacts | null;
   /** The session that is read, or that the new run shall join. */
   sessionId?: string;
@@ -32,6 +65,10 @@ export interface RunResource {
   request?: Readonly<StartOptions>;
   /** For `list`: the checked filter. */
   query?: Readonly<ListOptions>;
+  /** For `list_interactions`: the checked filter. */
+  interactionQuery?: Readonly<PendingInteractionsOptions>;
+  /** For `decide`: the stored ask; absent when the run has no such ask. */
+  interaction?: Readonly<Interaction>;
 }
 
 /**

@@ -3,20 +3,27 @@
  * sits on the methods that all registrations share: it is written once per process.
  */
 import type { Type } from '@nestjs/common';
+import { INTERACTION_STATUSES } from '../../contracts/interaction.js';
 import { RUN_PHASES, RUN_STATUSES } from '../../contracts/run-status.js';
 import { AgentRunsController } from '../agent-runs.controller.js';
+import { RunPeopleController } from '../run-people.controller.js';
 import { AgentListDto } from './agent-list.dto.js';
 import { apiFields } from './api-field.decorator.js';
+import { AgentRunBudgetStatusDto, DecideBudgetDto } from './budget.dto.js';
+import { DecideInteractionDto } from './decide-interaction.dto.js';
 import { AgentRunEventPageDto } from './event-page.dto.js';
+import { AgentRunInteractionDto, AgentRunInteractionListDto } from './interaction.dto.js';
 import { AgentRunMessageListDto } from './message-list.dto.js';
 import { AgentRunProblemDto } from './problem.dto.js';
 import { AgentRunReasonDto } from './reason.dto.js';
 import { ResolveOperationDto } from './resolve-operation.dto.js';
+import { RestartAgentRunDto } from './restart-run.dto.js';
 import { ResumeAgentRunDto } from './resume-run.dto.js';
 import { AgentRunListDto } from './run-list.dto.js';
 import { AgentRunDto } from './run.dto.js';
 import { AgentRunSnapshotDto } from './snapshot.dto.js';
 import { StartAgentRunDto } from './start-run.dto.js';
+import { SteerAgentRunDto, SteerReceiptDto } from './steer-run.dto.js';
 
 type Dto = Type<unknown>;
 type Swagger = typeof import('@nestjs/swagger');
@@ -31,7 +38,7 @@ interface RouteDocumentation {
   problems?: number[];
 }
 
-const ROUTES: Readonly<Record<keyof AgentRunsController, RouteDocumentation>> = {
+const RUN_ROUTES: Readonly<Record<keyof AgentRunsController, RouteDocumentation>> = {
   definitions: { summary: 'Agents, versions and tools of this process.', answers: { 200: AgentListDto } },
   start: {
     summary: 'Starts a run.',
@@ -103,6 +110,20 @@ const ROUTES: Readonly<Record<keyof AgentRunsController, RouteDocumentation>> = 
     answers: { 202: AgentRunDto },
     problems: [409],
   },
+  interrupt: {
+    summary: 'Stops a run at its next boundary, all work kept.',
+    params: ['id'],
+    body: AgentRunReasonDto,
+    answers: { 202: AgentRunDto },
+    problems: [409],
+  },
+  restart: {
+    summary: 'Starts a settled run over on the same record.',
+    params: ['id'],
+    body: RestartAgentRunDto,
+    answers: { 202: AgentRunDto },
+    problems: [409, 413, 422],
+  },
   resolve: {
     summary: 'Settles an operation whose outcome is unknown.',
     params: ['id'],
@@ -113,13 +134,54 @@ const ROUTES: Readonly<Record<keyof AgentRunsController, RouteDocumentation>> = 
   },
 };
 
+const PEOPLE_ROUTES: Readonly<Record<keyof RunPeopleController, RouteDocumentation>> = {
+  interactions: {
+    summary: 'Lists approvals and questions, oldest first.',
+    query: [
+      { name: 'status', enum: INTERACTION_STATUSES, description: 'Default pending.' },
+      { name: 'sessionId' },
+      { name: 'agent' },
+      { name: 'runId' },
+      { name: 'approverRole' },
+      { name: 'after', description: 'nextCursor of the page before.' },
+      { name: 'limit', type: 'integer', description: '1 to 100, default 50.' },
+    ],
+    answers: { 200: AgentRunInteractionListDto },
+  },
+  decide: {
+    summary: 'Decides an approval, or answers a question.',
+    params: ['id', 'interactionId'],
+    body: DecideInteractionDto,
+    isBodyRequired: true,
+    answers: { 200: AgentRunInteractionDto },
+    problems: [409, 410, 422],
+  },
+  steer: {
+    summary: 'Sends a message into an open run.',
+    params: ['id'],
+    body: SteerAgentRunDto,
+    isBodyRequired: true,
+    answers: { 202: SteerReceiptDto },
+    problems: [409, 413, 422],
+  },
+  budget: { summary: 'The budget of a run.', params: ['id'], answers: { 200: AgentRunBudgetStatusDto } },
+  decideBudget: {
+    summary: 'Grants tokens to a run that waits for them, or denies them.',
+    params: ['id'],
+    body: DecideBudgetDto,
+    isBodyRequired: true,
+    answers: { 202: AgentRunDto },
+    problems: [409],
+  },
+};
+
 let isDocumented = false;
 
 /** @returns whether `@nestjs/swagger` is there */
-export async function documentRoutes(controller: Type<AgentRunsController>): Promise<boolean> {
+export async function documentRoutes(controllers: readonly Type[]): Promise<boolean> {
   const swagger = await import('@nestjs/swagger').catch(() => null);
   if (!swagger) return false;
-  swagger.ApiTags('agent runs')(controller);
+  for (const controller of controllers) swagger.ApiTags('agent runs')(controller);
   if (isDocumented) return true;
   isDocumented = true;
   for (const [prototype, fields] of apiFields()) {
@@ -127,12 +189,17 @@ export async function documentRoutes(controller: Type<AgentRunsController>): Pro
       swagger.ApiProperty(field as Parameters<Swagger['ApiProperty']>[0])(prototype, name);
     }
   }
-  for (const [name, route] of Object.entries(ROUTES)) {
-    const descriptor = Object.getOwnPropertyDescriptor(AgentRunsController.prototype, name);
-    if (!descriptor) throw new TypeError(`There is no route ${name} to document.`);
-    for (const decorate of decoratorsFor(swagger, route)) decorate(AgentRunsController.prototype, name, descriptor);
-  }
+  documentMethods(swagger, AgentRunsController.prototype, RUN_ROUTES);
+  documentMethods(swagger, RunPeopleController.prototype, PEOPLE_ROUTES);
   return true;
+}
+
+function documentMethods(swagger: Swagger, prototype: object, routes: Record<string, RouteDocumentation>): void {
+  for (const [name, route] of Object.entries(routes)) {
+    const descriptor = Object.getOwnPropertyDescriptor(prototype, name);
+    if (!descriptor) throw new TypeError(`There is no route ${name} to document.`);
+    for (const decorate of decoratorsFor(swagger, route)) decorate(prototype, name, descriptor);
+  }
 }
 
 function decoratorsFor(swagger: Swagger, route: RouteDocumentation): MethodDecorator[] {

@@ -1,6 +1,7 @@
 import { RUN_PHASES, RUN_STATUSES } from '../../contracts/run-status.js';
 import { ApiField, ApiOptionalField } from './api-field.decorator.js';
 import { AgentRunBudgetDto } from './budget.dto.js';
+import { AgentRunInteractionDto } from './interaction.dto.js';
 
 const TIME = { type: String, format: 'date-time' };
 const OBJECT = { type: 'object', additionalProperties: true };
@@ -115,6 +116,29 @@ export class AgentRunLeaseDto {
   expiresAt?: string;
 }
 
+export class AgentRunPartDto {
+  @ApiField({ enum: RUN_STATUSES, enumName: 'AgentRunStatus' })
+  status!: string;
+
+  @ApiOptionalField({ type: 'object', nullable: true })
+  output?: unknown;
+
+  @ApiOptionalField({ type: () => AgentRunErrorDto })
+  error?: AgentRunErrorDto;
+
+  @ApiField({ type: Number })
+  turns!: number;
+
+  @ApiField({ type: () => AgentRunUsageDto })
+  usage!: AgentRunUsageDto;
+
+  @ApiOptionalField(TIME)
+  startedAt?: string;
+
+  @ApiOptionalField(TIME)
+  finishedAt?: string;
+}
+
 export class AgentRunDto extends AgentRunSummaryDto {
   @ApiOptionalField({ type: String })
   requestId?: string;
@@ -128,8 +152,8 @@ export class AgentRunDto extends AgentRunSummaryDto {
   @ApiOptionalField({ type: () => AgentRunErrorDto })
   error?: AgentRunErrorDto;
 
-  @ApiField({ type: 'array', items: OBJECT, description: 'The open ones.' })
-  interactions!: unknown[];
+  @ApiField({ type: () => AgentRunInteractionDto, isArray: true, description: 'The open ones.' })
+  interactions!: AgentRunInteractionDto[];
 
   @ApiField({ type: String })
   definitionHash!: string;
@@ -140,8 +164,8 @@ export class AgentRunDto extends AgentRunSummaryDto {
   @ApiField({ type: Number })
   restarts!: number;
 
-  @ApiField({ type: 'array', items: OBJECT, description: 'Earlier parts of a run that was restarted.' })
-  previous!: unknown[];
+  @ApiField({ type: () => AgentRunPartDto, isArray: true, description: 'Earlier parts of a run that was restarted.' })
+  previous!: AgentRunPartDto[];
 
   @ApiField({ type: Number, description: 'Claims after lost leases without a result in between.' })
   recoveries!: number;

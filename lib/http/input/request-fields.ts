@@ -2,6 +2,7 @@
  * Reads an unverified body or query field by field, strictly (no conversion: `"false"` is text, never an approval), and collects every problem.
  * Only own properties count, so neither a prototype nor a `__proto__` key can stand in for a field; fields nobody asked for are named as well.
  */
+import type { JsonObject } from '../../contracts/json.js';
 import { InvalidRequestError } from '../../errors/request/invalid-request.error.js';
 
 export interface FieldProblem {
@@ -136,6 +137,14 @@ export class RequestFields {
     const result = read(fields);
     fields.reportUnknown();
     return result;
+  }
+
+  /** A JSON object, whatever it holds. */
+  json(name: string): JsonObject | undefined {
+    const value = this.any(name);
+    if (value === undefined || isPlainObject(value)) return value as JsonObject | undefined;
+    this.report(name, 'must be a JSON object');
+    return undefined;
   }
 
   private reportUnknown(): void {

@@ -2,22 +2,21 @@
  * The bodies and queries of the routes, from unverified values to what `RunService` is given (decision 32). What a field may be is written here once;
  * the engine checks again what matters to it.
  */
-import { IDENTIFIER_PATTERN, isIdentifier } from '../../contracts/identifier.js';
+import { isIdentifier } from '../../contracts/identifier.js';
 import type { JsonValue } from '../../contracts/json.js';
 import type { RunMetadata } from '../../contracts/run.js';
 import type { EventOptions, ListOptions, PromptMessage, StartOptions } from '../../contracts/run-requests.js';
 import { RUN_PHASES, RUN_STATUSES } from '../../contracts/run-status.js';
+import { IDENTIFIER, MAX_CURSOR, MAX_LIST, MAX_NAME, MAX_NOTE } from './field-rules.js';
+import { given } from './given-fields.js';
 import { RequestFields, invalidRequest } from './request-fields.js';
 
 const MAX_WAIT_SECONDS = 60;
-const MAX_LIST = 100;
 const MAX_EVENTS = 500;
-const MAX_NOTE = 4_000;
 const MAX_METADATA_VALUE = 191;
 const MESSAGE_ROLES = ['user', 'assistant', 'system', 'tool'];
 const METADATA_PREFIX = 'metadata.';
 
-const IDENTIFIER = { test: IDENTIFIER_PATTERN, words: 'must be 1 to 128 characters of A-Z a-z 0-9 . _ : -' };
 const VERSION = { test: /^\d{1,9}(\.\d{1,9}){0,9}$/, words: 'must be whole numbers with dots, like 2 or 1.10' };
 
 /** An id of a path. @throws InvalidRequestError */
@@ -34,7 +33,7 @@ export function readStart(body: unknown): StartOptions {
       fields.report('prompt', 'is required, or messages: exactly one of the two');
     }
     return given({
-      agent: fields.text('agent', { required: true, notBlank: true, maxLength: 191 }) as string,
+      agent: fields.text('agent', { required: true, notBlank: true, maxLength: MAX_NAME }) as string,
       version: fields.text('version', { pattern: VERSION }),
       prompt,
       messages,
@@ -57,11 +56,11 @@ export function readList(query: unknown): ListOptions {
   return RequestFields.read(query, (fields) =>
     given({
       sessionId: fields.text('sessionId', { pattern: IDENTIFIER }),
-      agent: fields.text('agent', { notBlank: true, maxLength: 191 }),
+      agent: fields.text('agent', { notBlank: true, maxLength: MAX_NAME }),
       status: fields.choice('status', RUN_STATUSES),
       phase: fields.choice('phase', RUN_PHASES),
       metadata: readMetadataFilter(fields),
-      after: fields.text('after', { notBlank: true, maxLength: 1_000 }),
+      after: fields.text('after', { notBlank: true, maxLength: MAX_CURSOR }),
       limit: fields.digits('limit', 1, MAX_LIST),
     }),
   );
@@ -188,12 +187,3 @@ const isMetadataKey = (key: string) => isIdentifier(key) && key !== '__proto__';
 
 const isMetadataValue = (value: unknown) =>
   typeof value === 'string' ? value.length <= MAX_METADATA_VALUE : typeof value === 'boolean' || Number.isFinite(value);
-
-type Given<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
-  [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
-};
-
-/** Without the fields that are undefined. */
-function given<T extends Record<string, unknown>>(fields: T): Given<T> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Given<T>;
-}

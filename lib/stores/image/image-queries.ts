@@ -8,7 +8,7 @@ import type {
   Page,
   StoreMetrics,
 } from '../../contracts/ports/run-store.port.js';
-import type { RunRecord, RunSummary } from '../../contracts/run.js';
+import type { RunMetadata, RunRecord, RunSummary } from '../../contracts/run.js';
 import { RUN_STATUSES, type RunStatus } from '../../contracts/run-status.js';
 import { detached } from './detached.js';
 import type { ImageTables } from './image-tables.js';
@@ -56,14 +56,14 @@ function firstRowAfter(rows: readonly { first: number; count: number }[], after:
 
 export function list(tables: ImageTables, query: ListQuery): Page<RunSummary> {
   const place = query.cursor === undefined ? undefined : placeOf('runs', query.cursor);
-  const wanted = Object.entries(query.metadata ?? {}).map(([key, value]) => [key, String(value)] as const);
+  const fits = metadataFits(query.metadata);
   const found = [...tables.runs.values()].filter(
     (run) =>
       (query.sessionId === undefined || run.sessionId === query.sessionId) &&
       (query.agent === undefined || run.agent === query.agent) &&
       (query.statuses === undefined || query.statuses.includes(run.status)) &&
       (query.parentRunId === undefined || run.parentRunId === query.parentRunId) &&
-      wanted.every(([key, value]) => Object.hasOwn(run.metadata, key) && String(run.metadata[key]) === value) &&
+      fits(run) &&
       (place === undefined || byAge(run, place) < 0),
   );
   return pageOf(
@@ -76,6 +76,7 @@ export function list(tables: ImageTables, query: ListQuery): Page<RunSummary> {
 
 export function interactions(tables: ImageTables, query: InteractionQuery): Page<Interaction> {
   const place = query.cursor === undefined ? undefined : placeOf('interactions', query.cursor);
+  const fits = metadataFits(query.metadata);
   const source = query.runId === undefined ? [...tables.interactions.values()] : tables.interactionsOf(query.runId);
   const found = source.filter(
     (one) =>
@@ -84,9 +85,18 @@ export function interactions(tables: ImageTables, query: InteractionQuery): Page
       (query.sessionId === undefined || one.sessionId === query.sessionId) &&
       (query.agent === undefined || one.agent === query.agent) &&
       (query.approverRole === undefined || one.approverRole === query.approverRole) &&
+      (query.metadata === undefined || fits(tables.runs.get(one.runId))) &&
       (place === undefined || byAge(one, place) > 0),
   );
   return pageOf('interactions', found.sort(byAge), query.limit, (one) => one);
+}
+
+/** Whether a run has all of these pairs, compared as text. */
+function metadataFits(metadata: RunMetadata = {}): (run: RunRecord | undefined) => boolean {
+  const wanted = Object.entries(metadata).map(([key, value]) => [key, String(value)] as const);
+  return (run) =>
+    run !== undefined &&
+    wanted.every(([key, value]) => Object.hasOwn(run.metadata, key) && String(run.metadata[key]) === value);
 }
 
 export function countPending(tables: ImageTables, upTo: number): number {

@@ -22,6 +22,9 @@ export class PaymentDto {
   amountCents!: number;
 }
 
+/** A larger refund is paid only when a person has approved it. */
+const FREE_REFUND_CENTS = 10_000;
+
 @Injectable()
 export class PaymentTools {
   constructor(private readonly ledger: Ledger) {}
@@ -31,6 +34,10 @@ export class PaymentTools {
     description: 'Pays money of an order back to its customer.',
     input: PaymentDto,
     recovery: 'idempotent',
+    approval: ({ amountCents }) =>
+      amountCents > FREE_REFUND_CENTS && {
+        reason: `Refunds of more than ${FREE_REFUND_CENTS / 100} EUR are approved.`,
+      },
   })
   refund(payment: PaymentDto, { operationId, signal }: ToolContext) {
     return this.ledger.record('refunds', operationId, payment, signal);

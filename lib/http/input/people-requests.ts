@@ -1,0 +1,89 @@
+/**
+ * The bodies and queries of the routes by which people take part in a run. Nothing but the literal words decides (PPL-3): no conversion, no other case, no
+ * list of one. Who decides or sends is the actor, never the body.
+ */
+import { INTERACTION_STATUSES } from '../../contracts/interaction.js';
+import type { JsonObject } from '../../contracts/json.js';
+import type { PendingInteractionsOptions } from '../../contracts/run-requests.js';
+import { IDENTIFIER, MAX_CURSOR, MAX_LIST, MAX_NAME, MAX_NOTE } from './field-rules.js';
+import { given } from './given-fields.js';
+import { RequestFields } from './request-fields.js';
+
+export type DecisionBody = { note?: string } & (
+  | { decision: 'approve'; arguments?: JsonObject }
+  | { decision: 'deny' }
+  | { action: 'accept'; answers: JsonObject }
+  | { action: 'decline' | 'cancel' }
+);
+
+/** Exactly one of `decision`, for an approval, and `action`, for a question. */
+export function readDecision(body: unknown): DecisionBody {
+  return RequestFields.read(body, (fields) => {
+    if (fields.has('decision') === fields.has('action')) {
+      fields.report('decision', 'is required for an approval, or action for a question: exactly one of the two');
+    }
+    const decision = fields.choice('decision', ['approve', 'deny'] as const);
+    const action = fields.choice('action', ['accept', 'decline', 'cancel'] as const);
+    const edited = fields.json('arguments');
+    const answers = fields.json('answers');
+    if (fields.has('arguments') && decision !== 'approve') fields.report('arguments', 'go with decision approve only');
+    if (fields.has('answers') && action !== 'accept') fields.report('answers', 'go with action accept only');
+    if (action === 'accept' && !fields.has('answers')) fields.report('answers', 'are required: one per question id');
+    const note = fields.text('note', { notBlank: true, maxLength: MAX_NOTE });
+    return given({ decision, action, note, arguments: edited, answers }) as DecisionBody;
+  });
+}
+
+export function readInteractionList(query: unknown): PendingInteractionsOptions {
+  return RequestFields.read(query, (fields) =>
+    given({
+      status: fields.choice('status', INTERACTION_STATUSES),
+      sessionId: fields.text('sessionId', { pattern: IDENTIFIER }),
+      agent: fields.text('agent', { notBlank: true, maxLength: MAX_NAME }),
+      runId: fields.text('runId', { pattern: IDENTIFIER }),
+      approverRole: fields.text('approverRole', { notBlank: true, maxLength: MAX_NOTE }),
+      after: fields.text('after', { notBlank: true, maxLength: MAX_CURSOR }),
+      limit: fields.digits('limit', 1, MAX_LIST),
+    }),
+  );
+}
+
+export interface SteerBody {
+  message: string;
+  requestId?: string;
+}
+
+export function readSteer(body: unknown): SteerBody {
+  return RequestFields.read(body, (fields) =>
+    given({
+      message: fields.text('message', { required: true, notBlank: true }) as string,
+      requestId: fields.text('requestId', { pattern: IDENTIFIER }),
+    }),
+  );
+}
+
+export function readRestart(body: unknown): { reason?: string; prompt?: string } {
+  return RequestFields.read(body, (fields) =>
+    given({
+      reason: fields.text('reason', { notBlank: true, maxLength: MAX_NOTE }),
+      prompt: fields.text('prompt', { notBlank: true }),
+    }),
+  );
+}
+
+export interface BudgetDecisionBody {
+  decision: 'grant' | 'deny';
+  amount?: number;
+  note?: string;
+}
+
+export function readBudgetDecision(body: unknown): BudgetDecisionBody {
+  return RequestFields.read(body, (fields) => {
+    if (!fields.has('decision')) fields.report('decision', 'is required');
+    const decision = fields.choice('decision', ['grant', 'deny'] as const);
+    const amount = fields.positiveInteger('amount');
+    if (fields.has('amount') && decision !== 'grant') fields.report('amount', 'goes with decision grant only');
+    const note = fields.text('note', { notBlank: true, maxLength: MAX_NOTE });
+    return given({ decision: decision as BudgetDecisionBody['decision'], amount, note });
+  });
+}
