@@ -6,15 +6,16 @@ import type { JournalEntry } from '../contracts/journal-entry.js';
 import type { LockedRun, TransitionDecision } from '../contracts/ports/run-store.port.js';
 import type { ClaimCause, RunChange } from '../contracts/run.js';
 import type { Attention } from '../contracts/run-status.js';
-import { takenUp } from './interactions.js';
+import { isAwaited, takenUp } from './interactions.js';
+import type { RunState } from './journal/run-state.js';
 
 export interface ClaimOptions {
   workerId: string;
   maxRecoveries: number;
   /** Hash of the definition that will execute the run. */
   definitionHash: string;
-  /** The state the claimer has folded: intents may only join the claim when the journal has not moved since. */
-  knownSequence: number;
+  /** What the claimer has folded: intents may only join the claim when the journal has not moved since. */
+  known: RunState;
   /** Intents to commit with the claim, and the totals after them; empty when the first step needs more thought. */
   intents: JournalEntry[];
   totalsAfterIntents: LockedRun['run']['totals'];
@@ -57,7 +58,8 @@ export function decideClaim(locked: LockedRun, options: ClaimOptions): Transitio
 
   const attempt = run.attempt + 1;
   const inboxWaiting = locked.inbox.some(({ status }) => status === 'queued');
-  const withIntents = !expired && !inboxWaiting && run.sequence === options.knownSequence && options.intents.length > 0;
+  const isKnown = run.sequence === options.known.sequence;
+  const withIntents = !expired && !inboxWaiting && isKnown && options.intents.length > 0;
   const entries: JournalEntry[] = [
     ...lostLease,
     claimEntry(locked, attempt, options),
@@ -82,7 +84,8 @@ export function decideClaim(locked: LockedRun, options: ClaimOptions): Transitio
   return {
     result: { outcome: 'claimed', entries, withIntents, inboxWaiting },
     run: { change, entries, ...(withIntents && { totals: options.totalsAfterIntents }) },
-    interactions: takenUp(locked.interactions),
+    // Not those that were decided while a lost owner executed the run: nothing in the journal tells of them yet.
+    interactions: isKnown ? takenUp(locked.interactions.filter((asked) => !isAwaited(asked, options.known))) : [],
   };
 }
 

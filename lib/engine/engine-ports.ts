@@ -1,5 +1,6 @@
 /** Everything the engine is given from outside. Time, ids, chance and the store come in here and nowhere else. */
 import type { AgentCatalog } from '../contracts/ports/agent-catalog.port.js';
+import type { ApprovalResolver } from '../contracts/ports/approval-resolver.port.js';
 import type { Clock } from '../contracts/ports/clock.port.js';
 import type { Digester } from '../contracts/ports/digester.port.js';
 import type { EngineLog } from '../contracts/ports/engine-log.port.js';
@@ -21,6 +22,8 @@ export interface EnginePorts {
   observers: readonly RunObserver[];
   /** Null = nothing is screened. */
   guardrail: InputGuardrail | null;
+  /** Decides approvals in the moment (PPL-7); null = people do. Default null. */
+  approvalResolver?: ApprovalResolver | null;
   schemas: SchemaChecker;
   options: EngineOptions;
 }

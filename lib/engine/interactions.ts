@@ -24,6 +24,10 @@ export interface Ask {
   expiresInMs: number | null;
 }
 
+/** What of a call an ask is bound to. */
+export type AskedCall = Pick<CallState, 'key' | 'callId' | 'name' | 'toolVersion'>;
+export type AskingRun = Pick<RunRecord, 'id' | 'sessionId' | 'agent' | 'version'>;
+
 /** An ask with the call it is about. */
 export interface CallAsk {
   ask: Ask;
@@ -40,11 +44,18 @@ export function asksOf(calls: readonly CallState[], defaultExpiryMs: number | nu
 
 function askOfCall(call: CallState, defaultExpiryMs: number | null): Ask | null {
   if (call.status !== 'waiting' || call.interactionId !== null || call.asks.length > 0) return null;
-  const { approval, questions } = call;
+  return gateOf(call, defaultExpiryMs);
+}
+
+/** The ask that decides whether a call is begun. */
+export function gateOf(
+  { input, approval, questions }: Pick<CallState, 'input' | 'approval' | 'questions'>,
+  defaultExpiryMs: number | null,
+): Ask {
   return {
     kind: questions ? 'question' : 'approval',
     ordinal: 0,
-    arguments: questions ? null : call.input,
+    arguments: questions ? null : input,
     reason: approval?.reason ?? null,
     risk: approval?.risk ?? null,
     approverRole: approval?.approverRole ?? null,
@@ -54,7 +65,7 @@ function askOfCall(call: CallState, defaultExpiryMs: number | null): Ask | null 
 }
 
 /** What an ask is bound to: a decision for one digest decides nothing else (PPL-4). */
-export function digestOfAsk(ask: Ask, call: CallState, run: RunRecord, digester: Digester): string {
+export function digestOfAsk(ask: Ask, call: AskedCall, run: AskingRun, digester: Digester): string {
   const bound = {
     run: run.id,
     key: call.key,
@@ -68,14 +79,23 @@ export function digestOfAsk(ask: Ask, call: CallState, run: RunRecord, digester:
 }
 
 /** Derived from run, operation and ordinal, so that a repeated ask is the same ask. */
-export function interactionIdOf(ask: Ask, call: CallState, run: RunRecord, digester: Digester): string {
-  return `ask_${digester.digest(`${run.id}/${call.key}/${ask.ordinal}`).slice(0, 24)}`;
+export function interactionIdOf(ask: Ask, call: AskedCall, run: Pick<RunRecord, 'id'>, digester: Digester): string {
+  return idOf(run.id, call.key, ask.ordinal, digester);
+}
+
+/** Whether an ask decides if its call is begun, rather than being the method's own. */
+export function isGate({ id, runId, operationKey }: Interaction, digester: Digester): boolean {
+  return id === idOf(runId, operationKey, 0, digester);
+}
+
+function idOf(runId: string, key: string, ordinal: number, digester: Digester): string {
+  return `ask_${digester.digest(`${runId}/${key}/${ordinal}`).slice(0, 24)}`;
 }
 
 export function interactionFor(
   ask: Ask,
-  call: CallState,
-  run: RunRecord,
+  call: AskedCall,
+  run: AskingRun,
   now: number,
   digester: Digester,
 ): Interaction {
@@ -158,7 +178,8 @@ export function isMethodAsk(asked: Interaction, state: RunState): boolean {
   return state.calls.some((call) => call.asks.some(({ interactionId }) => interactionId === asked.id));
 }
 
-function isAwaited(asked: Interaction, state: RunState): boolean {
+/** Whether the run, as far as its journal says, still waits for this ask. */
+export function isAwaited(asked: Interaction, state: RunState): boolean {
   const call = state.calls.find(({ key }) => key === asked.operationKey);
   if (call?.status !== 'waiting') return false;
   const ask = call.asks.find(({ interactionId }) => interactionId === asked.id);

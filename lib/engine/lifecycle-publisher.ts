@@ -73,7 +73,8 @@ export class LifecyclePublisher {
       });
     try {
       const answer = observer.onEvent(event);
-      return answer instanceof Promise ? answer.catch(failed) : undefined;
+      // Whatever it returns is waited for, a promise of another kind as well.
+      return answer === undefined ? undefined : Promise.resolve(answer).catch(failed);
     } catch (error) {
       failed(error);
       return undefined;

@@ -45,13 +45,7 @@ export function nextAction(state: RunState, facts: ActionFacts): NextAction {
   const open = state.calls.filter((call) => call.status !== 'done');
   if (open.length > 0) return openCalls(state, open, facts);
   if (state.model) return unfinishedModel(state, facts);
-  if (facts.budget !== null && state.totals.usage.unknownCalls > 0) {
-    return fail(
-      state,
-      'USAGE_UNKNOWN',
-      'The run has a token budget, but its model does not report how many tokens a reply used. Use a model that does, or start without a budget.',
-    );
-  }
+  if (isUnmeasured(state, facts)) return unmeasured(state);
   const ended = state.finishReason === null ? null : endOfReply(state, facts);
   if (ended) return ended;
   if (state.totals.turn >= facts.maxTurns) {
@@ -70,13 +64,17 @@ export function nextAction(state: RunState, facts: ActionFacts): NextAction {
 function openCalls(state: RunState, open: CallState[], facts: ActionFacts): NextAction {
   if (state.operations.size > facts.maxOperations)
     return facts.inFlight.size > 0 ? { do: 'await' } : tooManyOperations(state, facts);
-  const startable = selectStartable(open, facts);
+  // BUD-3: nothing more is begun, and nobody is asked about it.
+  const startable = isUnmeasured(state, facts) ? [] : selectStartable(open, facts);
   const held = startable.length > 0 ? heldBack(state, facts) : null;
   if (startable.length > 0 && !held) return { do: 'start_calls', calls: startable };
   if (facts.inFlight.size > 0) return { do: 'await' };
-  const blocked = open.filter((call) => call.status === 'uncertain');
+  // A call that is begun, and not executed here, should have been decided by the recovery: a person rather than a wait for nobody.
+  const blocked = open.filter((call) => call.status === 'uncertain' || call.status === 'started');
   if (blocked.length > 0) return { do: 'call_attention', attention: uncertainAttention(blocked) };
-  if (held?.do === 'interrupt') return held;
+  if (isUnmeasured(state, facts)) return unmeasured(state);
+  // Also where it would wait anyhow: an answer must not set it going again.
+  if (facts.interrupt || held?.do === 'interrupt') return { do: 'interrupt' };
   return { do: 'suspend', waitingFor: [...waitReasons(open), ...(held ? held.waitingFor : [])] };
 }
 
@@ -90,10 +88,24 @@ function heldBack(
   return { do: 'suspend', waitingFor: ['budget'] };
 }
 
+/** A budget that cannot be kept, because the model does not say what it used (BUD-3). */
+function isUnmeasured(state: RunState, facts: ActionFacts): boolean {
+  return facts.budget !== null && state.totals.usage.unknownCalls > 0;
+}
+
+function unmeasured(state: RunState): NextAction {
+  return fail(
+    state,
+    'USAGE_UNKNOWN',
+    'The run has a token budget, but its model does not report how many tokens a reply used. Use a model that does, or start without a budget.',
+  );
+}
+
 /** What the calls that wait for people wait for. */
 function waitReasons(open: CallState[]): WaitReason[] {
   const waiting = open.filter((call) => call.status === 'waiting');
-  const isQuestion = (call: CallState): boolean => call.questions !== null || call.asks.at(-1)?.decision === null;
+  const isQuestion = ({ questions, asks }: CallState): boolean =>
+    questions !== null || asks.at(-1)?.kind === 'question';
   return [
     ...(waiting.some((call) => !isQuestion(call)) ? (['approval'] as const) : []),
     ...(waiting.some(isQuestion) ? (['question'] as const) : []),

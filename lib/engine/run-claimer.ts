@@ -9,7 +9,7 @@ import { AgentRunsError } from '../errors/agent-runs.error.js';
 import { decideClaim, isClaimable, type ClaimResult } from './claim-run.js';
 import type { EnginePorts } from './engine-ports.js';
 import { actionFacts, IntentWriter } from './execution/intents.js';
-import type { Claimed } from './execution/run-execution.js';
+import type { Claimed } from './execution/attempt.js';
 import type { JournalFold } from './journal/fold-journal.js';
 import { catchUp, readRunState } from './journal/read-whole-journal.js';
 import type { RunState } from './journal/run-state.js';
@@ -49,7 +49,7 @@ export class RunClaimer {
           workerId: this.workerId,
           maxRecoveries: this.ports.options.maxRecoveries,
           definitionHash: agent.hash,
-          knownSequence: prepared.state.sequence,
+          known: prepared.state,
           intents: prepared.intents,
           totalsAfterIntents: totalsAfter(prepared),
         }),

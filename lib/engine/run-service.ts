@@ -63,13 +63,14 @@ export class RunService {
   async start(options: StartOptions, context?: StartContext): Promise<Run> {
     const { run, created } = await this.starting.start(options, context);
     if (created) return presentRun(run, null, []);
-    if (options.runId === run.id && options.requestId === undefined) await this.startAgain(run, options);
+    if (options.runId === run.id && options.requestId !== run.requestId) await this.startAgain(run, options);
     return { ...(await this.reading.get(run.id)), deduplicated: true };
   }
 
   /** RUN-5: what an existing `runId` means to its caller. */
-  private async startAgain(run: RunRecord, { ifExists, prompt }: StartOptions): Promise<void> {
-    if (ifExists === 'restart') await this.moving.restart(run.id, { ...(prompt !== undefined && { prompt }) });
+  private async startAgain(run: RunRecord, { ifExists, prompt, messages }: StartOptions): Promise<void> {
+    if (ifExists === 'restart')
+      await this.moving.restart(run.id, { ...(prompt !== undefined && { prompt }) }, messages);
     else if (ifExists === 'resume' && run.status !== 'queued' && !isSettled(run.status))
       await this.moving.resume(run.id);
   }

@@ -12,22 +12,26 @@ export class RunSignals {
     waiting?.forEach((wake) => wake());
   }
 
-  /** Resolves when the run moved in this process, or after `ms`, or when the signal aborts. */
-  next(runId: string, ms: number, signal?: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const done = (): void => {
-        cancel();
-        signal?.removeEventListener('abort', done);
-        const waiting = this.waiters.get(runId);
-        waiting?.delete(done);
-        if (waiting?.size === 0) this.waiters.delete(runId);
-        resolve();
-      };
-      const cancel = this.clock.after(ms, done);
-      const waiting = this.waiters.get(runId) ?? new Set();
-      this.waiters.set(runId, waiting.add(done));
-      if (signal?.aborted) done();
-      else signal?.addEventListener('abort', done, { once: true });
-    });
+  /**
+   * Listens from now on, so that whoever looks at the run afterwards misses nothing: `moved` resolves when the run moved in this process, or after `ms`,
+   * or when the signal aborts, or with `stop`.
+   */
+  listen(runId: string, ms: number, signal?: AbortSignal): { moved: Promise<void>; stop: () => void } {
+    let resolve!: () => void;
+    const moved = new Promise<void>((done) => (resolve = done));
+    const stop = (): void => {
+      cancel();
+      signal?.removeEventListener('abort', stop);
+      const waiting = this.waiters.get(runId);
+      waiting?.delete(stop);
+      if (waiting?.size === 0) this.waiters.delete(runId);
+      resolve();
+    };
+    const cancel = this.clock.after(ms, stop);
+    const waiting = this.waiters.get(runId) ?? new Set();
+    this.waiters.set(runId, waiting.add(stop));
+    if (signal?.aborted) stop();
+    else signal?.addEventListener('abort', stop, { once: true });
+    return { moved, stop };
   }
 }

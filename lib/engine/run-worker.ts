@@ -7,7 +7,8 @@ import { CONTRACT_VERSION, type RunRecord } from '../contracts/run.js';
 import type { WorkerStatus } from '../contracts/run-view.js';
 import { AgentRunsError } from '../errors/agent-runs.error.js';
 import type { EnginePorts } from './engine-ports.js';
-import { RunExecution, type Claimed, type ExecutionHooks } from './execution/run-execution.js';
+import { RunExecution } from './execution/run-execution.js';
+import type { Claimed, ExecutionHooks } from './execution/attempt.js';
 import type { JournalFold } from './journal/fold-journal.js';
 import { WorkerLease } from './lease/worker-lease.js';
 import type { LifecyclePublisher } from './lifecycle-publisher.js';
@@ -234,14 +235,8 @@ export class RunWorker {
         if (stored.hasInbox) execution.noticeInbox();
         continue;
       }
-      // Its own transition out of `running` may just have been committed; `ended` follows in a moment.
-      if (
-        stored &&
-        stored.attempt === execution.attempt &&
-        stored.status !== 'cancelled' &&
-        stored.status !== 'timed_out'
-      )
-        continue;
+      // Its own transition out of `running` may just have been committed: it learns by itself what became of it.
+      if (execution.isLeaving) continue;
       execution.lose(stored ? `the run is ${stored.status}, attempt ${stored.attempt}` : 'the run no longer exists');
     }
   }
@@ -314,6 +309,7 @@ export class RunWorker {
       this.lease.stop();
       this.cancelPoll();
       await this.ticking;
+      await this.lease.quiet(ABORT_GRACE_MS);
       // A call that is still in flight keeps its lease to expire: nobody may believe it over while it can still act.
       if (this.executions.size === 0) await this.ports.store.retireWorker(this.workerId);
       else
@@ -369,11 +365,12 @@ export class RunWorker {
       workerId: this.workerId,
       ...recordedError(error, 'STORE_BROKEN'),
     });
-    try {
-      this.ports.options.onStoreFailure?.(this.failure);
-    } catch (thrown) {
-      this.ports.log.error('onStoreFailure threw', { ...recordedError(thrown, 'INVALID_CONFIGURATION') });
-    }
+    const { onStoreFailure } = this.ports.options;
+    const failure = this.failure;
+    // Async, so that a handler that rejects is as harmless as one that throws.
+    void (async () => onStoreFailure?.(failure))().catch((thrown: unknown) =>
+      this.ports.log.error('onStoreFailure threw', { ...recordedError(thrown, 'INVALID_CONFIGURATION') }),
+    );
   }
 
   private hooks(): ExecutionHooks {

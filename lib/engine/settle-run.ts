@@ -85,7 +85,8 @@ export function decideLeave(locked: LockedRun, leave: Leave): TransitionDecision
   const change: RunChange = {
     ...leave.change(now),
     status: target,
-    interruptRequestedAt: null,
+    // A run that comes back by itself is still to be stopped; one that a person has to start again has stopped.
+    ...((target === 'interrupted' || target === 'needs_attention') && { interruptRequestedAt: null }),
     activeMs: run.activeMs + Math.max(0, now - (run.claimedAt ?? now)),
   };
   return {
@@ -105,6 +106,9 @@ function isOwnWork({ run }: LockedRun, leave: Leave, target: RunStatus | undefin
 
 function staying(leave: Leave, stay: Stay): TransitionDecision<LeaveResult> {
   const entries = [...leave.results, ...stay.entries];
+  // Looked, and found nothing: no commit.
+  if (entries.length === 0 && !stay.interactions?.length && !stay.inbox?.length)
+    return { result: { outcome: 'stayed', entries, news: [] } };
   return {
     result: { outcome: 'stayed', entries, news: stay.entries },
     run: { change: {}, entries, totals: { ...leave.totals, results: leave.totals.results + stay.results } },
@@ -141,8 +145,9 @@ export function settlement(
     interactions: locked.interactions
       .filter((interaction) => interaction.status === 'pending')
       .map((interaction) => ({ ...interaction, status: 'cancelled', decidedAt: now })),
+    // A failed run may be retried, and still owes them an ear.
     inbox: locked.inbox
-      .filter(({ status }) => status === 'queued')
+      .filter(({ status }) => status === 'queued' && change.status !== 'failed')
       .map((message) => ({ ...message, status: 'withdrawn' })),
   };
 }

@@ -55,6 +55,19 @@ describe('shutting down', () => {
     await drained;
   });
 
+  it('OWN-3: a renewal that is under way when the worker signs off does not bring its row back', async () => {
+    const store = new FailingStore(new MemoryRunStore());
+    const engine = await engineOver(store, agent(scriptedModel([])), { leaseMs: 60 });
+    const gate = store.hold('heartbeat');
+    await gate.reached;
+    const drained = engine.worker.drain();
+    await new Promise((resolve) => setImmediate(resolve));
+    gate.open();
+    await drained;
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(await store.liveWorkers()).toEqual([]);
+  });
+
   it('JRN-2: the error of a tool that fails during the shutdown is recorded before the worker signs off (B013)', async () => {
     const store = new MemoryRunStore();
     const release = signal();
@@ -76,7 +89,9 @@ describe('shutting down', () => {
     const begun: string[] = [];
     const started = signal();
     const tools = ['a', 'b'].map((name) =>
-      tool(name, () => (begun.push(name), started.resolve(), name === 'a' ? release.promise : 'b'), { recovery: 'manual' }),
+      tool(name, () => (begun.push(name), started.resolve(), name === 'a' ? release.promise : 'b'), {
+        recovery: 'manual',
+      }),
     );
     const script = [{ calls: [{ name: 'a' }, { name: 'b' }] }, { text: 'done' }];
     const first = await engineOver(store, agent(scriptedModel(script), tools, { toolConcurrency: 1 }));
@@ -100,7 +115,9 @@ describe('shutting down', () => {
       (_, { signal: stop }) =>
         new Promise((resolve, reject) => {
           started();
-          stop.addEventListener('abort', () => (end === 'returns' ? resolve('half') : reject(new Error('told to stop'))));
+          stop.addEventListener('abort', () =>
+            end === 'returns' ? resolve('half') : reject(new Error('told to stop')),
+          );
         }),
       { recovery: 'manual' },
     );

@@ -38,14 +38,17 @@ describe('the end of a reply', () => {
     ['error', false],
   ];
 
-  it.each(withCalls)('MOD-3: calls of a reply that ended with %s are executed: %s', async (finishReason, isExecuted) => {
-    const model = scriptedModel([{ calls: [{ name: 'work' }], finishReason }, { text: 'done' }]);
-    const { engine, executed } = await over(model);
-    const run = await engine.runs.startAndWait(start);
-    expect(executed).toHaveLength(isExecuted ? 1 : 0);
-    expect(run.status).toBe(isExecuted ? 'completed' : 'failed');
-    expect(model.requests).toHaveLength(isExecuted ? 2 : 1);
-  });
+  it.each(withCalls)(
+    'MOD-3: calls of a reply that ended with %s are executed: %s',
+    async (finishReason, isExecuted) => {
+      const model = scriptedModel([{ calls: [{ name: 'work' }], finishReason }, { text: 'done' }]);
+      const { engine, executed } = await over(model);
+      const run = await engine.runs.startAndWait(start);
+      expect(executed).toHaveLength(isExecuted ? 1 : 0);
+      expect(run.status).toBe(isExecuted ? 'completed' : 'failed');
+      expect(model.requests).toHaveLength(isExecuted ? 2 : 1);
+    },
+  );
 
   const withoutCalls: [FinishReason, string, string | undefined][] = [
     ['stop', 'completed', undefined],
@@ -58,21 +61,27 @@ describe('the end of a reply', () => {
     ['error', 'failed', 'MODEL_CALL_FAILED'],
   ];
 
-  it.each(withoutCalls)('MOD-3: a text that ended with %s → %s, and the text is kept (B086, B097)', async (finishReason, status, code) => {
-    const model = scriptedModel([{ text: 'Let me check:', finishReason }]);
-    const { engine } = await over(model);
-    const run = await engine.runs.startAndWait(start);
-    expect(run).toMatchObject({ status, output: 'Let me check:', usage: { totalTokens: 15 } });
-    expect(run.error?.code).toBe(code);
-    expect(model.requests).toHaveLength(1);
-  });
+  it.each(withoutCalls)(
+    'MOD-3: a text that ended with %s → %s, and the text is kept (B086, B097)',
+    async (finishReason, status, code) => {
+      const model = scriptedModel([{ text: 'Let me check:', finishReason }]);
+      const { engine } = await over(model);
+      const run = await engine.runs.startAndWait(start);
+      expect(run).toMatchObject({ status, output: 'Let me check:', usage: { totalTokens: 15 } });
+      expect(run.error?.code).toBe(code);
+      expect(model.requests).toHaveLength(1);
+    },
+  );
 
-  it.each(['refusal', 'content-filter', 'length'] as const)('MOD-3: nothing at all that ended with %s is no completed run', async (finishReason) => {
-    const { engine } = await over(scriptedModel([{ finishReason }]));
-    const run = await engine.runs.startAndWait(start);
-    expect(run.status).toBe('failed');
-    expect(run.output).toBeUndefined();
-  });
+  it.each(['refusal', 'content-filter', 'length'] as const)(
+    'MOD-3: nothing at all that ended with %s is no completed run',
+    async (finishReason) => {
+      const { engine } = await over(scriptedModel([{ finishReason }]));
+      const run = await engine.runs.startAndWait(start);
+      expect(run.status).toBe('failed');
+      expect(run.output).toBeUndefined();
+    },
+  );
 
   it('MOD-3: reasoning alone with a refusal is a refusal', async () => {
     const model = scriptedModel([{ parts: [{ type: 'reasoning', text: 'hm' }], finishReason: 'refusal' }]);
@@ -106,7 +115,9 @@ describe('the end of a reply', () => {
     const goesOn = scriptedModel([cut, { text: 'done' }]);
     const first = await over(goesOn, {}, { truncatedCalls: 'feedback' });
     expect(await first.engine.runs.startAndWait(start)).toMatchObject({ status: 'completed' });
-    expect(results(goesOn)).toMatchObject([{ outcome: 'not_executed', output: expect.stringContaining('Not executed') }]);
+    expect(results(goesOn)).toMatchObject([
+      { outcome: 'not_executed', output: expect.stringContaining('Not executed') },
+    ]);
 
     const stubborn = scriptedModel([cut, cut, cut, cut, cut]);
     const second = await over(stubborn, {}, { truncatedCalls: 'feedback', maxTurns: 50 });
@@ -120,17 +131,31 @@ describe('the end of a reply', () => {
 });
 
 describe('the calls of a reply', () => {
-  const unknown = ['serch', 'WORK', 'work ', 'ns.work', '', '__proto__', 'constructor', 'toString', 'hasOwnProperty', 'other_agents_tool'];
+  const unknown = [
+    'serch',
+    'WORK',
+    'work ',
+    'ns.work',
+    '',
+    '__proto__',
+    'constructor',
+    'toString',
+    'hasOwnProperty',
+    'other_agents_tool',
+  ];
 
-  it.each(unknown)('MOD-4: a call of %j is answered with the tools there are, and the run goes on (B100)', async (name) => {
-    const model = scriptedModel([{ calls: [{ name }] }, { text: 'done' }]);
-    const { engine, executed, store } = await over(model);
-    const run = await engine.runs.startAndWait(start);
-    expect(run.status).toBe('completed');
-    expect(executed).toEqual([]);
-    expect(results(model)).toMatchObject([{ outcome: 'unknown_tool', output: expect.stringContaining('work') }]);
-    expect(await entriesOf(store, run.id, 'tool.failed')).toMatchObject([{ error: { code: 'UNKNOWN_TOOL' } }]);
-  });
+  it.each(unknown)(
+    'MOD-4: a call of %j is answered with the tools there are, and the run goes on (B100)',
+    async (name) => {
+      const model = scriptedModel([{ calls: [{ name }] }, { text: 'done' }]);
+      const { engine, executed, store } = await over(model);
+      const run = await engine.runs.startAndWait(start);
+      expect(run.status).toBe('completed');
+      expect(executed).toEqual([]);
+      expect(results(model)).toMatchObject([{ outcome: 'unknown_tool', output: expect.stringContaining('work') }]);
+      expect(await entriesOf(store, run.id, 'tool.failed')).toMatchObject([{ error: { code: 'UNKNOWN_TOOL' } }]);
+    },
+  );
 
   it('MOD-4: a tool of another agent in the same process is not reachable', async () => {
     const model = scriptedModel([{ calls: [{ name: 'secret' }] }, { text: 'done' }]);
@@ -170,23 +195,26 @@ describe('the calls of a reply', () => {
     '`x`',
   ];
 
-  it.each(malformed)('MOD-4: arguments %j are feedback, not a crash: the model may try again (B071, B072)', async (raw) => {
-    const model = scriptedModel([
-      { calls: [{ name: 'work', raw }] },
-      { calls: [{ name: 'work', args: { a: 1 } }] },
-      { text: 'done' },
-    ]);
-    const { engine, executed, store } = await over(model);
-    const run = await engine.runs.startAndWait(start);
-    expect(run).toMatchObject({ status: 'completed', turn: 3 });
-    expect(executed).toEqual([{ a: 1 }]);
-    const [failed] = await entriesOf(store, run.id, 'tool.failed');
-    expect(failed).toMatchObject({ outcome: 'invalid_arguments', error: { code: 'INVALID_ARGUMENTS' } });
-    // What goes back to the provider is an object; the raw text is kept for people.
-    const [reply] = await entriesOf(store, run.id, 'model.completed');
-    expect(reply?.message.content).toMatchObject([{ type: 'tool-call', rawArguments: raw }]);
-    expect(reply?.message.content[0]).not.toHaveProperty('arguments');
-  });
+  it.each(malformed)(
+    'MOD-4: arguments %j are feedback, not a crash: the model may try again (B071, B072)',
+    async (raw) => {
+      const model = scriptedModel([
+        { calls: [{ name: 'work', raw }] },
+        { calls: [{ name: 'work', args: { a: 1 } }] },
+        { text: 'done' },
+      ]);
+      const { engine, executed, store } = await over(model);
+      const run = await engine.runs.startAndWait(start);
+      expect(run).toMatchObject({ status: 'completed', turn: 3 });
+      expect(executed).toEqual([{ a: 1 }]);
+      const [failed] = await entriesOf(store, run.id, 'tool.failed');
+      expect(failed).toMatchObject({ outcome: 'invalid_arguments', error: { code: 'INVALID_ARGUMENTS' } });
+      // What goes back to the provider is an object; the raw text is kept for people.
+      const [reply] = await entriesOf(store, run.id, 'model.completed');
+      expect(reply?.message.content).toMatchObject([{ type: 'tool-call', rawArguments: raw }]);
+      expect(reply?.message.content[0]).not.toHaveProperty('arguments');
+    },
+  );
 
   it.each(['', ' ', '\n'])('MOD-4: blank arguments %j of a tool without parameters are {} (B075)', async (raw) => {
     const { engine, executed } = await over(scriptedModel([{ calls: [{ name: 'work', raw }] }, { text: 'done' }]));
@@ -270,19 +298,22 @@ describe('the ids of calls', () => {
     ['like object properties', ['__proto__', 'constructor', 'toString']],
   ];
 
-  it.each(sets)('MOD-4: ids that are %s are made unique; each call is executed and answered once, in order (B078)', async (_, ids) => {
-    const model = scriptedModel(
-      [{ calls: ids.map((id, n) => ({ name: 'work', id, args: { n } })) }, { text: 'done' }],
-      { strict: ['results', 'ids'] },
-    );
-    const { engine, executed } = await over(model);
-    const run = await engine.runs.startAndWait(start);
-    expect(run.status).toBe('completed');
-    expect(executed).toEqual(ids.map((_id, n) => ({ n })));
-    const given = results(model).map(({ callId }) => callId);
-    expect(new Set(given).size).toBe(ids.length);
-    for (const id of given) expect(id).toMatch(/^[A-Za-z0-9_-]{1,40}$/);
-  });
+  it.each(sets)(
+    'MOD-4: ids that are %s are made unique; each call is executed and answered once, in order (B078)',
+    async (_, ids) => {
+      const model = scriptedModel(
+        [{ calls: ids.map((id, n) => ({ name: 'work', id, args: { n } })) }, { text: 'done' }],
+        { strict: ['results', 'ids'] },
+      );
+      const { engine, executed } = await over(model);
+      const run = await engine.runs.startAndWait(start);
+      expect(run.status).toBe('completed');
+      expect(executed).toEqual(ids.map((_id, n) => ({ n })));
+      const given = results(model).map(({ callId }) => callId);
+      expect(new Set(given).size).toBe(ids.length);
+      for (const id of given) expect(id).toMatch(/^[A-Za-z0-9_-]{1,40}$/);
+    },
+  );
 
   it('MOD-4: an id is used once in a transcript, also when the provider repeats it turn after turn (B077)', async () => {
     const call = (n: number) => ({ calls: [{ name: 'work', id: 'list_dir', args: { n } }] });
@@ -291,7 +322,9 @@ describe('the ids of calls', () => {
     const run = await engine.runs.startAndWait(start);
     expect(executed).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }]);
     const replies = await entriesOf(store, run.id, 'model.completed');
-    const calls = replies.flatMap(({ message }) => message.content.flatMap((part) => (part.type === 'tool-call' ? [part] : [])));
+    const calls = replies.flatMap(({ message }) =>
+      message.content.flatMap((part) => (part.type === 'tool-call' ? [part] : [])),
+    );
     expect(calls.map(({ callId }) => callId)[0]).toBe('list_dir');
     expect(new Set(calls.map(({ callId }) => callId)).size).toBe(3);
     expect(calls.map(({ originalCallId }) => originalCallId)).toEqual([undefined, 'list_dir', 'list_dir']);
@@ -299,7 +332,15 @@ describe('the ids of calls', () => {
 
   it('JRN-6: the operation id is run and key, whatever the provider calls its calls', async () => {
     const seen: string[] = [];
-    const model = scriptedModel([{ calls: [{ name: 'work', id: 'x' }, { name: 'work', id: 'x' }] }, { text: 'done' }]);
+    const model = scriptedModel([
+      {
+        calls: [
+          { name: 'work', id: 'x' },
+          { name: 'work', id: 'x' },
+        ],
+      },
+      { text: 'done' },
+    ]);
     const engine = await engineOver(
       new MemoryRunStore(),
       agent(model, [tool('work', (_, { operationId }) => (seen.push(operationId), null))]),
@@ -322,7 +363,13 @@ describe('the results of calls', () => {
     };
     const model = scriptedModel([{ calls: Object.keys(fails).map((name) => ({ name })) }, { text: 'done' }]);
     const store = new MemoryRunStore();
-    const engine = await engineOver(store, agent(model, Object.entries(fails).map(([name, run]) => tool(name, run))));
+    const engine = await engineOver(
+      store,
+      agent(
+        model,
+        Object.entries(fails).map(([name, run]) => tool(name, run)),
+      ),
+    );
     const run = await engine.runs.startAndWait(start);
     expect(run.status).toBe('completed');
     expect(results(model)).toMatchObject([
@@ -388,12 +435,57 @@ describe('the results of calls', () => {
   });
 
   it('MOD-9: parts that a provider executed itself are kept as they are, run by nobody, and owe no result', async () => {
-    const opaque = { type: 'opaque' as const, value: { type: 'server_tool_use', id: 'srv_1', name: 'work', input: {} } };
+    const opaque = {
+      type: 'opaque' as const,
+      value: { type: 'server_tool_use', id: 'srv_1', name: 'work', input: {} },
+    };
     const model = scriptedModel([{ parts: [opaque], calls: [{ name: 'work' }] }, { text: 'done' }]);
     const { engine, executed } = await over(model);
     expect((await engine.runs.startAndWait(start)).status).toBe('completed');
     expect(executed).toHaveLength(1);
     expect(model.requests[1]?.messages[1]).toMatchObject({ content: [opaque, { type: 'tool-call' }] });
+  });
+});
+
+describe('a model client of the host', () => {
+  const nonsense: [what: string, reply: unknown][] = [
+    ['nothing', undefined],
+    ['null', null],
+    ['text', 'hello'],
+    ['no content', { finishReason: 'stop', usage: {} }],
+    ['no finish reason', { content: [], usage: {} }],
+    ['a part that is null', { content: [null], finishReason: 'stop', usage: {} }],
+    [
+      'a call without arguments',
+      { content: [{ type: 'tool-call', callId: 'x', name: 'work' }], finishReason: 'tool-calls', usage: {} },
+    ],
+  ];
+
+  it.each(nonsense)('MOD-1: that returns %s has failed its request, for good', async (_, reply) => {
+    const model = { name: 'own', generate: () => Promise.resolve(reply as never) };
+    const engine = await engineOver(new MemoryRunStore(), agent(model));
+    expect(await engine.runs.startAndWait(start)).toMatchObject({
+      status: 'failed',
+      error: { code: 'MODEL_CALL_FAILED', message: expect.stringContaining('own') },
+    });
+    expect(engine.worker.status().state).toBe('ready');
+  });
+
+  it('MOD-1: may leave the usage out, and may throw at once', async () => {
+    const silent = {
+      name: 'own',
+      generate: () => Promise.resolve({ content: [{ type: 'text', text: 'hi' }], finishReason: 'stop' } as never),
+    };
+    const first = await engineOver(new MemoryRunStore(), agent(silent));
+    expect(await first.runs.startAndWait(start)).toMatchObject({ status: 'completed', usage: { unknownCalls: 1 } });
+    const throwing = {
+      name: 'own',
+      generate: () => {
+        throw new Error('at once');
+      },
+    };
+    const second = await engineOver(new MemoryRunStore(), agent(throwing));
+    expect(await second.runs.startAndWait(start)).toMatchObject({ status: 'failed', error: { message: 'at once' } });
   });
 });
 
@@ -410,20 +502,26 @@ describe('the usage of replies', () => {
     ['text', { totalTokens: '12', inputTokens: '10' }, 0, 1],
   ];
 
-  it.each(odd)('MOD-5: a reply whose usage is %s keeps the totals finite and says what is unknown (B093)', async (_, usage, total, unknownCalls) => {
-    const model = scriptedModel([{ text: 'done', usage: usage as Usage | null }]);
-    const { engine, store } = await over(model);
-    const run = await engine.runs.startAndWait(start);
-    expect(run).toMatchObject({ status: 'completed', usage: { totalTokens: total, unknownCalls } });
-    for (const number of Object.values(run.usage)) expect(number).toBeGreaterThanOrEqual(0);
-    // The same after a restart: nothing was stored that reads back as another value.
-    const fresh = await engineOver(store, agent(scriptedModel([])), { worker: false });
-    expect((await fresh.runs.snapshot(run.id)).run.usage).toEqual(run.usage);
-  });
+  it.each(odd)(
+    'MOD-5: a reply whose usage is %s keeps the totals finite and says what is unknown (B093)',
+    async (_, usage, total, unknownCalls) => {
+      const model = scriptedModel([{ text: 'done', usage: usage as Usage | null }]);
+      const { engine, store } = await over(model);
+      const run = await engine.runs.startAndWait(start);
+      expect(run).toMatchObject({ status: 'completed', usage: { totalTokens: total, unknownCalls } });
+      for (const number of Object.values(run.usage)) expect(number).toBeGreaterThanOrEqual(0);
+      // The same after a restart: nothing was stored that reads back as another value.
+      const fresh = await engineOver(store, agent(scriptedModel([])), { worker: false });
+      expect((await fresh.runs.snapshot(run.id)).run.usage).toEqual(run.usage);
+    },
+  );
 
   it('I9: totals are the sums of the replies that were committed', async () => {
     const model = scriptedModel([
-      { calls: [{ name: 'work' }], usage: { inputTokens: 10, cachedInputTokens: 4, outputTokens: 5, reasoningTokens: 2, totalTokens: 15 } },
+      {
+        calls: [{ name: 'work' }],
+        usage: { inputTokens: 10, cachedInputTokens: 4, outputTokens: 5, reasoningTokens: 2, totalTokens: 15 },
+      },
       { text: 'done', usage: { inputTokens: 20, outputTokens: 1, totalTokens: 21 }, fail: { status: 503 } },
     ]);
     const { engine } = await over(model);

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { DEFAULT_RETRY_POLICY, type RetryPolicy } from '../../lib/contracts/retry-policy.js';
 import { retryDelay } from '../../lib/engine/execution/model-turn.js';
+import type { Scripted } from '../../lib/model/scripted/script-step.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { agent, engineOver, entryTypes, stopEngines } from '../support/engine-harness.js';
@@ -15,7 +16,7 @@ const start = { agent: 'support', prompt: 'hello' };
 const policy = (over: Partial<RetryPolicy> = {}) => ({ modelRetry: { ...DEFAULT_RETRY_POLICY, ...over } });
 
 /** Engine and store on one clock that moves only when told to. */
-async function timed(...steps: Parameters<typeof scriptedModel>[0][number][]) {
+async function timed(...steps: Scripted[]) {
   const clock = new ManualClock();
   const store = new MemoryRunStore({ clock: () => clock.now() });
   const model = scriptedModel(steps);
@@ -25,7 +26,12 @@ async function timed(...steps: Parameters<typeof scriptedModel>[0][number][]) {
 }
 
 describe('the delay before the next request', () => {
-  const standard: RetryPolicy = { maxAttempts: 20, initialDelayMs: 1_000, maxDelayMs: 30_000, maxRetryAfterMs: 600_000 };
+  const standard: RetryPolicy = {
+    maxAttempts: 20,
+    initialDelayMs: 1_000,
+    maxDelayMs: 30_000,
+    maxRetryAfterMs: 600_000,
+  };
 
   it('MOD-2: doubles from the initial delay up to maxDelay', () => {
     const delays = [1, 2, 3, 4, 5, 6, 7, 20, 1_000].map((failures) => retryDelay(standard, failures, undefined));
@@ -46,7 +52,8 @@ describe('the delay before the next request', () => {
       maxDelayMs: Number.MAX_SAFE_INTEGER,
       maxRetryAfterMs: 600_000,
     };
-    for (const failures of [1, 2, 53, 1_100]) expect(Number.isSafeInteger(retryDelay(extreme, failures, undefined))).toBe(true);
+    for (const failures of [1, 2, 53, 1_100])
+      expect(Number.isSafeInteger(retryDelay(extreme, failures, undefined))).toBe(true);
   });
 });
 
@@ -152,7 +159,10 @@ describe('a model call that fails', () => {
   });
 
   it('MOD-2: a backoff survives its process: another one goes on when it is due, not earlier', async () => {
-    const { clock, store, engine, definition } = await timed({ text: 'x', fail: { status: 503, retryAfterMs: 30_000 } });
+    const { clock, store, engine, definition } = await timed({
+      text: 'x',
+      fail: { status: 503, retryAfterMs: 30_000 },
+    });
     const run = await engine.runs.start(start);
     await clock.advance(0);
     await engine.stop();
@@ -194,9 +204,15 @@ describe('a model call that fails', () => {
       engine.forget();
       await inner.retireWorker(engine.worker.workerId);
     }
-    const last = await engineOver(inner, agent(scriptedModel([{ text: 'done', fail: { status: 503, times: 2 } }])), options);
+    const last = await engineOver(
+      inner,
+      agent(scriptedModel([{ text: 'done', fail: { status: 503, times: 2 } }])),
+      options,
+    );
     expect(await last.runs.result(run.id)).toMatchObject({ status: 'completed', turn: 1, usage: { totalTokens: 15 } });
-    expect((await entriesOf(inner, run.id, 'model.started')).map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4, 5, 6, 7]);
+    expect((await entriesOf(inner, run.id, 'model.started')).map(({ attempt }) => attempt)).toEqual([
+      1, 2, 3, 4, 5, 6, 7,
+    ]);
   });
 
   it('MOD-2: cancel and backoff: a cancelled run does not come back when it would have been due', async () => {

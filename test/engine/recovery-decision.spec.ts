@@ -39,7 +39,9 @@ describe('what may be done about a call that was cut', () => {
   it('JRN-5: the stricter of the stored and the registered policy decides, whichever of the two it is', () => {
     for (const stored of STRICTNESS) {
       for (const current of STRICTNESS) {
-        const stricter = STRICTNESS[Math.min(STRICTNESS.indexOf(stored), STRICTNESS.indexOf(current))] as RecoveryPolicy;
+        const stricter = STRICTNESS[
+          Math.min(STRICTNESS.indexOf(stored), STRICTNESS.indexOf(current))
+        ] as RecoveryPolicy;
         expect(stricterPolicy(stored, current)).toBe(stricter);
         for (const cut of ['crash', 'timeout', 'cancel'] as const)
           expect(decide(stored, current, cut)).toBe(decide(stricter, stricter, cut));

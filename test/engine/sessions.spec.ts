@@ -19,10 +19,12 @@ const inSession = (prompt: string, more: Partial<StartOptions> = {}): StartOptio
 /** Answers `re: <prompt>` to everything; `hang …` is never answered. */
 function echoing(): ScriptedModel {
   return scriptedModel(
-    [({ messages }) => {
-      const asked = words(messages).at(-1) as string;
-      return asked.startsWith('hang') ? { hang: true } : { text: `re: ${asked}` };
-    }],
+    [
+      ({ messages }) => {
+        const asked = words(messages).at(-1) as string;
+        return asked.startsWith('hang') ? { hang: true } : { text: `re: ${asked}` };
+      },
+    ],
     { place: 'transcript' },
   );
 }
@@ -167,7 +169,10 @@ describe('a serial session', () => {
   it('SUB-4: cancelling a run in line takes it out, and those behind it keep their order', async () => {
     const engine = await engineOver(new MemoryRunStore(), agent(echoing()));
     const head = await engine.runs.start(inSession('hang'));
-    const [, cancelled, last] = [head, ...(await Promise.all(['b', 'c'].map((p) => engine.runs.start(inSession(p, { enqueue: true })))))];
+    const [, cancelled, last] = [
+      head,
+      ...(await Promise.all(['b', 'c'].map((p) => engine.runs.start(inSession(p, { enqueue: true }))))),
+    ];
     await engine.runs.cancel((cancelled as { id: string }).id);
     expect(await statuses(engine, [head.id, (last as { id: string }).id])).toEqual(['running', 'queued']);
     await engine.runs.cancel(head.id);
@@ -213,7 +218,9 @@ describe('a serial session', () => {
     const runs = await Promise.all(
       Array.from({ length: 10 }, (_, n) =>
         Promise.all(
-          ['x', 'y'].map((prompt) => engine.runs.start(inSession(`${prompt}${n}`, { sessionId: `s-${n}`, enqueue: true }))),
+          ['x', 'y'].map((prompt) =>
+            engine.runs.start(inSession(`${prompt}${n}`, { sessionId: `s-${n}`, enqueue: true })),
+          ),
         ),
       ),
     );
@@ -242,7 +249,9 @@ describe('a parallel session', () => {
 
   it('SUB-4a: does not queue', async () => {
     const engine = await engineOver(new MemoryRunStore(), parallel(echoing()));
-    const runs = await Promise.all(['hang 1', 'hang 2', 'hang 3'].map((prompt) => engine.runs.start(inSession(prompt))));
+    const runs = await Promise.all(
+      ['hang 1', 'hang 2', 'hang 3'].map((prompt) => engine.runs.start(inSession(prompt))),
+    );
     expect(runs.map(({ status }) => status)).toEqual(['running', 'running', 'running']);
     await Promise.all(runs.map(({ id }) => engine.runs.cancel(id)));
   });
@@ -254,9 +263,7 @@ describe('a parallel session', () => {
       [
         ({ messages }) => {
           const asked = words(messages).at(-1) as string;
-          return asked.startsWith('slow')
-            ? { calls: [{ name: 'wait' }] }
-            : { text: `re: ${asked}` };
+          return asked.startsWith('slow') ? { calls: [{ name: 'wait' }] } : { text: `re: ${asked}` };
         },
         { text: 're: slow' },
       ],

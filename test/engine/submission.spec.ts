@@ -24,7 +24,14 @@ describe('submitting a run', () => {
     const store = new MemoryRunStore();
     const engine = await reader(store);
     const run = await engine.runs.start({ ...start, metadata: { tenant: 't-1', urgent: true, rank: 2 } });
-    expect(run).toMatchObject({ status: 'pending', phase: 'active', attempt: 0, sequence: 1, turn: 0, agent: 'support' });
+    expect(run).toMatchObject({
+      status: 'pending',
+      phase: 'active',
+      attempt: 0,
+      sequence: 1,
+      turn: 0,
+      agent: 'support',
+    });
     expect(await rowOf(store, run.id)).toMatchObject({ metadata: { tenant: 't-1', urgent: true, rank: 2 } });
     expect(await journalOf(store, run.id)).toMatchObject([
       { type: 'run.submitted', messages: [{ role: 'user', content: [{ type: 'text', text: 'hello' }] }] },
@@ -141,7 +148,10 @@ describe('submitting a run', () => {
       await expect(engine.runs.start(start)).rejects.toMatchObject({ code: 'TOO_MANY_PENDING' });
       expect((await engine.runs.start({ ...start, requestId: 'q' })).id).toBe(first.id);
       await engine.runs.cancel(first.id);
-      expect(await engine.runs.start({ ...start, requestId: 'q' })).toMatchObject({ id: first.id, status: 'cancelled' });
+      expect(await engine.runs.start({ ...start, requestId: 'q' })).toMatchObject({
+        id: first.id,
+        status: 'cancelled',
+      });
     });
 
     it('SUB-2: a run started twice because the first answer was lost is one run, executed once', async () => {
@@ -149,7 +159,9 @@ describe('submitting a run', () => {
       const model = scriptedModel([{ text: 'done' }]);
       const engine = await engineOver(store, agent(model));
       store.fail('create', { lost: true });
-      await expect(engine.runs.start({ ...start, requestId: 'q' })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+      await expect(engine.runs.start({ ...start, requestId: 'q' })).rejects.toMatchObject({
+        code: 'STORE_UNAVAILABLE',
+      });
       const again = await engine.runs.start({ ...start, requestId: 'q' });
       expect(again.deduplicated).toBe(true);
       expect(await engine.runs.result(again.id)).toMatchObject({ status: 'completed', output: 'done' });
@@ -217,17 +229,25 @@ describe('submitting a run', () => {
       ['a prompt of blanks', { ...start, prompt: ' \n\t\u200b\u00a0' }, 'prompt'],
       ['a prompt that is no text', { ...start, prompt: 7 }, 'prompt'],
       ['no messages', { agent: 'support', messages: [] }, 'messages'],
-      ['a last message of another role', { agent: 'support', messages: [{ role: 'assistant', content: 'x' }] }, 'messages[0].role'],
+      [
+        'a last message of another role',
+        { agent: 'support', messages: [{ role: 'assistant', content: 'x' }] },
+        'messages[0].role',
+      ],
       ['an unknown role', { agent: 'support', messages: [{ role: 'robot', content: 'x' }] }, 'messages[0].role'],
       ['a blank message', { agent: 'support', messages: [{ role: 'user', content: ' ' }] }, 'messages[0].content'],
-      ['an unanswered call in the history', {
-        agent: 'support',
-        messages: [
-          { role: 'user', content: 'x' },
-          { role: 'assistant', content: [{ type: 'tool-call', callId: 'c', name: 't', arguments: {} }] },
-          { role: 'user', content: 'x' },
-        ],
-      }, 'messages[1]'],
+      [
+        'an unanswered call in the history',
+        {
+          agent: 'support',
+          messages: [
+            { role: 'user', content: 'x' },
+            { role: 'assistant', content: [{ type: 'tool-call', callId: 'c', name: 't', arguments: {} }] },
+            { role: 'user', content: 'x' },
+          ],
+        },
+        'messages[1]',
+      ],
       ['a session id with a blank', { ...start, sessionId: 'a b' }, 'sessionId'],
       ['a session id beyond ASCII', { ...start, sessionId: 'usér' }, 'sessionId'],
       ['an empty session id', { ...start, sessionId: '' }, 'sessionId'],
@@ -248,7 +268,11 @@ describe('submitting a run', () => {
       ['a metadata value that is not finite', { ...start, metadata: { a: Number.POSITIVE_INFINITY } }, 'metadata.a'],
       ['a metadata value of 192 characters', { ...start, metadata: { a: 'x'.repeat(192) } }, 'metadata.a'],
       ['a metadata key with a quote', { ...start, metadata: { "a'": 1 } }, "metadata.a'"],
-      ['a metadata key __proto__ with an object', { ...start, metadata: JSON.parse('{"__proto__":{"isAdmin":true}}') }, 'metadata.__proto__'],
+      [
+        'a metadata key __proto__ with an object',
+        { ...start, metadata: JSON.parse('{"__proto__":{"isAdmin":true}}') },
+        'metadata.__proto__',
+      ],
       ['an actor without an id', { ...start, actor: { roles: [] } }, 'actor'],
       ['an actor whose roles are text', { ...start, actor: { id: 'a', roles: 'admin' } }, 'actor'],
       ['a deadline that is no date', { ...start, deadline: 'tomorrow' }, 'deadline'],
@@ -400,12 +424,20 @@ describe('submitting a run', () => {
       version: '1',
       definitionHash: 'hash-1',
       contractVersion: 1,
-      frozen: { maxTurns: 20, toolConcurrency: 8, maxDurationMs: 300_000, modelRetry: { maxAttempts: 3 }, recovery: {} },
+      frozen: {
+        maxTurns: 20,
+        toolConcurrency: 8,
+        maxDurationMs: 300_000,
+        modelRetry: { maxAttempts: 3 },
+        recovery: {},
+      },
     });
   });
 
   it('SUB-6: without a version the highest registered one is taken, and a named one where it is asked for', async () => {
-    const versions = ['1', '2', '10'].map((version) => agent(scriptedModel([]), [], { version, hash: `hash-${version}` }));
+    const versions = ['1', '2', '10'].map((version) =>
+      agent(scriptedModel([]), [], { version, hash: `hash-${version}` }),
+    );
     const engine = await engineOver(new MemoryRunStore(), versions, { worker: false });
     expect((await engine.runs.start({ ...start, version: '2' })).version).toBe('2');
     expect((await engine.runs.start(start)).version).toBe('10');

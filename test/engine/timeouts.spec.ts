@@ -18,7 +18,12 @@ const LEASE_MS = 60_000;
 async function deaf(recovery: RecoveryPolicy, options: ToolOptions = {}) {
   const clock = new ManualClock();
   const store = new MemoryRunStore({ clock: () => clock.now() });
-  const executions: (Signal<unknown> & { aborted: () => boolean; attempt: number; deadline: number | null; operationId: string })[] = [];
+  const executions: (Signal<unknown> & {
+    aborted: () => boolean;
+    attempt: number;
+    deadline: number | null;
+    operationId: string;
+  })[] = [];
   const work = tool(
     'work',
     (_, context) => {
@@ -35,10 +40,16 @@ async function deaf(recovery: RecoveryPolicy, options: ToolOptions = {}) {
     { recovery, timeoutMs: TIMEOUT_MS, ...options },
   );
   const model = scriptedModel([{ calls: [{ name: 'work' }] }, { text: 'done' }]);
-  const engine = await engineOver(store, agent(model, [work]), { leaseMs: LEASE_MS, pollMs: 1_000, pollIdleMs: 1_000 }, clock);
+  const engine = await engineOver(
+    store,
+    agent(model, [work]),
+    { leaseMs: LEASE_MS, pollMs: 1_000, pollIdleMs: 1_000 },
+    clock,
+  );
   const run = await engine.runs.start(start);
   await clock.advance(0);
-  const types = async () => (await journalOf(store, run.id)).map(({ type }) => type).filter((type) => type.startsWith('tool.'));
+  const types = async () =>
+    (await journalOf(store, run.id)).map(({ type }) => type).filter((type) => type.startsWith('tool.'));
   return { clock, store, engine, model, executions, types, id: run.id };
 }
 
@@ -64,7 +75,10 @@ describe('a tool that does not end in time and does not listen', () => {
     expect(await journalOf(store, id)).toEqual(before);
     expect(await types()).toEqual(['tool.started', 'tool.failed']);
     expect(engine.logged).toContainEqual(
-      expect.objectContaining({ level: 'warn', fields: expect.objectContaining({ tool: 'work', operation: 'r1.m1.t0' }) }),
+      expect.objectContaining({
+        level: 'warn',
+        fields: expect.objectContaining({ tool: 'work', operation: 'r1.m1.t0' }),
+      }),
     );
     expect(executions).toHaveLength(1);
   });
@@ -157,7 +171,10 @@ describe('a tool that does not end in time and does not listen', () => {
       await clock.advance(TIMEOUT_MS);
       executions[0]?.resolve('late');
       await clock.advance(0);
-      expect(await engine.runs.get(id)).toMatchObject({ status: 'needs_attention', attention: { reason: 'uncertain_outcome' } });
+      expect(await engine.runs.get(id)).toMatchObject({
+        status: 'needs_attention',
+        attention: { reason: 'uncertain_outcome' },
+      });
     });
 
     it('MOD-8: one that hangs itself leads to a person too, and never to a run that waits for nobody', async () => {
@@ -165,7 +182,10 @@ describe('a tool that does not end in time and does not listen', () => {
       await clock.advance(TIMEOUT_MS);
       executions[0]?.resolve('late');
       await clock.advance(TIMEOUT_MS);
-      expect(await engine.runs.get(id)).toMatchObject({ status: 'needs_attention', attention: { reason: 'uncertain_outcome' } });
+      expect(await engine.runs.get(id)).toMatchObject({
+        status: 'needs_attention',
+        attention: { reason: 'uncertain_outcome' },
+      });
       expect(await entriesOf(store, id, 'tool.probed')).toMatchObject([{ result: 'unknown' }]);
     });
 
@@ -207,7 +227,12 @@ describe('a tool that does not end in time and does not listen', () => {
         },
       },
     };
-    const engine = await engineOver(store, agent(scriptedModel([{ calls: [{ name: 'work' }] }, { text: 'done' }]), [work]), {}, clock);
+    const engine = await engineOver(
+      store,
+      agent(scriptedModel([{ calls: [{ name: 'work' }] }, { text: 'done' }]), [work]),
+      {},
+      clock,
+    );
     const run = await engine.runs.start(start);
     await clock.advance(TIMEOUT_MS);
     expect(await engine.runs.get(run.id)).toMatchObject({ status: 'completed' });
@@ -220,7 +245,12 @@ describe('a tool that does not end in time and does not listen', () => {
 
   it('MOD-8: without a timeout a tool may take as long as it likes; its lease is renewed all the while (B021)', async () => {
     const { clock, engine, executions, id, store } = await deaf('manual', { timeoutMs: null });
-    const second = await engineOver(store, agent(scriptedModel([])), { leaseMs: LEASE_MS, pollMs: 1_000, pollIdleMs: 1_000 }, clock);
+    const second = await engineOver(
+      store,
+      agent(scriptedModel([])),
+      { leaseMs: LEASE_MS, pollMs: 1_000, pollIdleMs: 1_000 },
+      clock,
+    );
     for (let sweep = 0; sweep < 6; sweep++) {
       await clock.advance(LEASE_MS / 2);
       await second.recovery.reconcile();
@@ -236,10 +266,15 @@ describe('a model that does not answer in time', () => {
   it('MOD-8: is a failure of that request, repeated by the retry policy, also when it ignores its signal (B030)', async () => {
     const clock = new ManualClock();
     const store = new MemoryRunStore({ clock: () => clock.now() });
-    const model = scriptedModel([({ signal: _signal }, { attempt }) => (attempt < 3 ? { hang: 'deaf' } : { text: 'done' })]);
+    const model = scriptedModel([
+      ({ signal: _signal }, { attempt }) => (attempt < 3 ? { hang: 'deaf' } : { text: 'done' }),
+    ]);
     const engine = await engineOver(
       store,
-      agent(model, [], { modelTimeoutMs: 5_000, modelRetry: { maxAttempts: 3, initialDelayMs: 1_000, maxDelayMs: 30_000, maxRetryAfterMs: 1 } }),
+      agent(model, [], {
+        modelTimeoutMs: 5_000,
+        modelRetry: { maxAttempts: 3, initialDelayMs: 1_000, maxDelayMs: 30_000, maxRetryAfterMs: 1 },
+      }),
       {},
       clock,
     );

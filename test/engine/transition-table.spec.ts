@@ -71,7 +71,9 @@ describe('the table of transitions', () => {
 
   it('RUN-1: every status has one phase', () => {
     expect(
-      Object.fromEntries((['queued', 'active', 'suspended', 'settled'] as const).map((phase) => [phase, statusesOf(phase)])),
+      Object.fromEntries(
+        (['queued', 'active', 'suspended', 'settled'] as const).map((phase) => [phase, statusesOf(phase)]),
+      ),
     ).toEqual({
       queued: ['queued'],
       active: ['pending', 'running', 'retry_wait'],

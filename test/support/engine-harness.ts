@@ -18,7 +18,7 @@ import type { ToolDefinition } from '../../lib/contracts/tool-definition.js';
 import { createEngine, type Engine } from '../../lib/engine/engine.js';
 import { DEFAULT_ENGINE_OPTIONS, type EngineOptions } from '../../lib/engine/engine-options.js';
 import type { EnginePorts } from '../../lib/engine/engine-ports.js';
-import { AjvSchemaChecker } from '../../lib/system/ajv-schema-checker.js';
+import { AjvSchemaChecker } from '../../lib/tools/schema/ajv-schema-checker.js';
 import { Sha256Digester } from '../../lib/system/sha256-digester.js';
 import { SystemClock } from '../../lib/system/system-clock.js';
 import { SystemIdSource } from '../../lib/system/system-id-source.js';

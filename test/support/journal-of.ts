@@ -9,14 +9,20 @@ export async function journalOf(store: RunStore, runId: string): Promise<Sequenc
   return read.entries;
 }
 
+type EntryOf<Type, Entry = JournalEntry> = Entry extends { type: infer Types }
+  ? Type extends Types
+    ? Entry
+    : never
+  : never;
+
 /** The entries of one type, in order. */
-export async function entriesOf<T extends JournalEntry['type']>(
+export async function entriesOf<Type extends JournalEntry['type']>(
   store: RunStore,
   runId: string,
-  type: T,
-): Promise<(SequencedEntry & Extract<JournalEntry, { type: T }>)[]> {
+  type: Type,
+): Promise<(EntryOf<Type> & { sequence: number })[]> {
   const entries = await journalOf(store, runId);
-  return entries.filter((entry): entry is SequencedEntry & Extract<JournalEntry, { type: T }> => entry.type === type);
+  return entries.filter((entry) => entry.type === type);
 }
 
 /** The stored row. */

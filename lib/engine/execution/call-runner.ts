@@ -9,8 +9,10 @@ import type { RunRecord } from '../../contracts/run.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import type { EnginePorts } from '../engine-ports.js';
-import { digestOfAsk, interactionIdOf, type CallAsk } from '../interactions.js';
+import { digestOfAsk, interactionIdOf, type Ask, type CallAsk } from '../interactions.js';
 import type { CallState } from '../journal/run-state.js';
+import { recordedError } from '../values/recorded-error.js';
+import { decideAtOnce } from './decide-at-once.js';
 import { executeCall, probeCall, type CallEnd, type CallEnvironment } from './tool-call.js';
 
 /** What a call may do to the attempt it belongs to. */
@@ -18,6 +20,8 @@ export interface AttemptHandle {
   /** The call as folded now. */
   callOf(key: string): CallState;
   mayAct(): boolean;
+  /** Whether a call that is under way may go on. */
+  mayGoOn(): boolean;
   /** Whether the attempt is over in this process: what still comes home is evidence. */
   isOver(): boolean;
   /** Marks an operation as being executed here. */
@@ -33,6 +37,8 @@ export interface AttemptHandle {
   stepThrough(results: JournalEntry[], transaction: ToolTransaction): Promise<void>;
   /** Begins nothing more. */
   stopActing(): void;
+  /** Keys of the calls that are begun and have no result, as folded now. */
+  begunCalls(): string[];
   /** Folds the journal anew after a refused commit; false = the run is gone. */
   refold(): Promise<boolean>;
   /** Lets go of the run for a while; the call was never begun as far as the journal knows. */
@@ -59,9 +65,10 @@ export class CallRunner {
       mayAct: () => attempt.mayAct(),
       inside: {
         now: () => ports.clock.now(),
-        mayAct: () => attempt.mayAct(),
+        mayGoOn: () => attempt.mayGoOn(),
         maxPayloadBytes: ports.options.maxPayloadBytes,
         defaultExpiryMs: ports.options.approvalExpiresMs,
+        schemas: ports.schemas,
         digestOf: (ask, call) => digestOfAsk(ask, call, runRecord, ports.digester),
         record: (entries) => attempt.record(entries),
       },
@@ -112,6 +119,7 @@ export class CallRunner {
       this.attempt.release(call.key);
       return this.attempt.step([]);
     }
+    if (end.end === 'asked') return this.finishAsked(call, end.ask, end.entry);
     this.attempt.release(call.key);
     if (end.end === 'result') return this.attempt.step(end.entries);
     if (end.end === 'released') {
@@ -122,13 +130,19 @@ export class CallRunner {
       this.attempt.stopActing();
       return this.attempt.step([]);
     }
-    if (end.end === 'asked') {
-      const interactionId = interactionIdOf(end.ask, call, this.runRecord, this.ports.digester);
-      return this.attempt.step([{ ...end.entry, interactionId } as JournalEntry], { ask: end.ask, call });
-    }
     // Still `started` in the journal; the next action begins it once more under the same operation id.
     call.status = 'ready';
     this.attempt.step([]);
+  }
+
+  private async finishAsked(call: CallState, ask: Ask, entry: JournalEntry): Promise<void> {
+    const interactionId = interactionIdOf(ask, call, this.runRecord, this.ports.digester);
+    const waiting = { ...entry, interactionId } as JournalEntry;
+    // Still held here meanwhile: nothing else may come of the call.
+    const decided = await decideAtOnce(this.ports, this.agent, this.runRecord, ask, call);
+    this.attempt.release(call.key);
+    if (decided) this.attempt.step([waiting, ...decided]);
+    else this.attempt.step([waiting], { ask, call });
   }
 
   /** Decision 17: while the tool may still be at work, its probe could only see the half of it. */
@@ -145,6 +159,7 @@ export class CallRunner {
   private async runTransactional(tool: ToolDefinition, call: CallState, attempt: number): Promise<void> {
     const controller = this.attempt.controllerOf(call.key);
     const transaction = this.ports.store.openToolTransaction();
+    let committing = false;
     try {
       const end = await executeCall(this.environment, tool, call, controller, {
         onEnter: async () => ({ manager: await transaction.begin() }),
@@ -154,6 +169,7 @@ export class CallRunner {
       const completed = end.end === 'result' && end.entries[0]?.type === 'tool.completed';
       if (completed && !controller.signal.aborted) {
         this.attempt.release(call.key);
+        committing = true;
         return await this.attempt.stepThrough(end.entries, transaction);
       }
       // Thrown, timed out, refused, cut or without a JSON form: its rows go first, then the outcome is recorded.
@@ -161,20 +177,44 @@ export class CallRunner {
       await this.finish(call, tool, completed ? { end: 'released' } : end);
     } catch (error) {
       await transaction.rollback().catch(() => undefined);
-      if (!AgentRunsError.is(error, 'STORE_CONFLICT') && !transaction.isConflict(error)) throw error;
-      await this.repeatTransactional(call.key, attempt);
+      const isConflict = AgentRunsError.is(error, 'STORE_CONFLICT') || transaction.isConflict(error);
+      const isStore = AgentRunsError.is(error) && error.family === 'store';
+      // Fenced or a broken promise, or our own code before any commit: the attempt's business.
+      if (!isConflict && (isStore ? !error.retryable : !committing)) throw error;
+      await this.afterRefusedTransaction(call.key, error, isConflict || isStore, isConflict ? attempt : null);
     }
   }
 
-  /** The database refused the transaction (a deadlock, a serialisation failure): never the model's business (decision 12). */
-  private async repeatTransactional(key: string, attempt: number): Promise<void> {
-    // The step may have been folded before its commit was refused: the journal is the truth.
+  /** The step may have been folded before its commit was refused, and the answer to a commit may have been lost: the journal is the truth. */
+  private async afterRefusedTransaction(
+    key: string,
+    error: unknown,
+    byStore: boolean,
+    conflicts: number | null,
+  ): Promise<void> {
     if (!(await this.attempt.refold())) return;
-    if (attempt < MAX_TRANSACTION_TRIES && this.attempt.mayAct()) {
-      this.attempt.hold(key);
-      return this.run(key, attempt + 1);
+    const begun = this.attempt.begunCalls();
+    if (!begun.includes(key)) {
+      if (!byStore) throw error;
+      // It is committed. The calls whose intents came with it were not begun.
+      return this.attempt.step(begun.map((other) => this.released(other)));
     }
-    await this.attempt.backOffAfter(this.released(key));
+    // Never the model's business (decision 12).
+    if (conflicts !== null && conflicts < MAX_TRANSACTION_TRIES && this.attempt.mayAct()) {
+      this.attempt.hold(key);
+      return this.run(key, conflicts + 1);
+    }
+    if (byStore) return this.attempt.backOffAfter(this.released(key));
+    // The database will never commit what the tool wrote, e.g. for a deferred constraint of the host's tables.
+    this.attempt.step([
+      {
+        type: 'tool.failed',
+        at: this.ports.clock.now(),
+        key,
+        outcome: 'error',
+        error: recordedError(error, 'TOOL_FAILED'),
+      },
+    ]);
   }
 
   private released(key: string): JournalEntry {

@@ -35,12 +35,14 @@ export class IntentWriter {
 
   private callIntent(call: CallState, at: number): JournalEntry {
     const current = this.agent.tools.find(({ name }) => name === call.name)?.recovery ?? 'manual';
+    // What was once to run in a transaction and is begun without one has no transaction to protect it.
+    const stored = call.recovery === 'transactional' ? current : (call.recovery ?? current);
     return {
       type: 'tool.started',
       at,
       key: call.key,
       attempt: call.attempts + 1,
-      recovery: call.recovery === null ? current : stricterPolicy(call.recovery, current),
+      recovery: stricterPolicy(stored, current),
       digest: this.ports.digester.digest(this.ports.digester.canonical(call.input)),
     };
   }

@@ -6,22 +6,29 @@ import type { JournalEntry, OperationLateResult } from '../../contracts/journal-
 import type { JsonValue } from '../../contracts/json.js';
 import type { RunRecord } from '../../contracts/run.js';
 import type { EnginePorts } from '../engine-ports.js';
+import type { ExecutionHooks } from './attempt.js';
+import { untilAnswered } from './until-answered.js';
 
 export async function keepEvidence(
-  ports: Pick<EnginePorts, 'store' | 'log'>,
+  ports: Pick<EnginePorts, 'store' | 'log' | 'clock' | 'ids'>,
   run: Pick<RunRecord, 'id' | 'attempt'>,
   results: readonly JournalEntry[],
+  { onCommitted }: Pick<ExecutionHooks, 'onCommitted'>,
 ): Promise<void> {
   const late = results.flatMap((entry) => lateResult(entry, run.attempt));
   if (late.length === 0) return;
-  const answer = await ports.store.transition({
-    runId: run.id,
-    decide: (locked) =>
-      locked.run.status === 'cancelled' && locked.run.attempt === run.attempt
-        ? { result: true, run: { change: {}, entries: late } }
-        : { result: false },
-  });
-  if (answer.outcome !== 'done' || !answer.result) {
+  // One whose answer was lost may be kept twice, which is better than not at all.
+  const answer = await untilAnswered(ports, () =>
+    ports.store.transition({
+      runId: run.id,
+      decide: (locked) =>
+        locked.run.status === 'cancelled' && locked.run.attempt === run.attempt
+          ? { result: true, run: { change: {}, entries: late } }
+          : { result: false },
+    }),
+  );
+  if (answer?.outcome === 'done' && answer.result) onCommitted(answer.run, answer.run.sequence - late.length + 1, late);
+  else {
     ports.log.warn('a late result was discarded: the run belongs to another attempt', {
       runId: run.id,
       attempt: run.attempt,

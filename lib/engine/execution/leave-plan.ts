@@ -11,7 +11,7 @@ import type { RunState } from '../journal/run-state.js';
 import type { NextAction } from '../next-action.js';
 import type { Leave, Stay } from '../settle-run.js';
 import { retryDelay } from './model-turn.js';
-import type { ExecutionEnd } from './run-execution.js';
+import type { ExecutionEnd } from './attempt.js';
 
 export type LeavePlan = Pick<Leave, 'verb' | 'change' | 'entries' | 'interactions' | 'notBefore' | 'instead'> & {
   end: ExecutionEnd;
@@ -96,7 +96,14 @@ function suspendPlan(waitingFor: WaitReason[], { state, asks, run }: LeaveContex
       const taken = decisionsToTakeUp(locked, state);
       const limit = locked.run.budgetMaxTotalTokens;
       const granted = waitingFor.includes('budget') && (limit === null || limit > consumed);
-      return taken.entries.length > 0 || granted ? taken : null;
+      if (taken.entries.length === 0 && !granted) return null;
+      // Whoever asks now is asked for all the same.
+      const asked = asks(locked.now);
+      return {
+        ...taken,
+        entries: [...asked.map((one) => requestedEntry(one, locked.now)), ...taken.entries],
+        interactions: [...asked, ...taken.interactions],
+      };
     },
   };
 }
@@ -142,7 +149,7 @@ export function timeOutPlan(limitAt: number): LeavePlan {
 }
 
 /** MOD-2, decision 12: the run comes back by itself after a delay, in whatever process is alive. */
-export function backOffPlan(key: string, delayMs: number, announcedMs?: number): LeavePlan {
+export function backOffPlan(key: string | null, delayMs: number, announcedMs?: number): LeavePlan {
   return {
     verb: 'back_off',
     end: 'backing_off',

@@ -3,34 +3,42 @@
  * a thrown signal and entered again later, from its beginning, under the same operation id; what it asked and did before is answered from the journal.
  */
 import type { Question } from '../../contracts/interaction.js';
-import type { JournalEntry } from '../../contracts/journal-entry.js';
+import type { JournalEntry, ToolUncertain } from '../../contracts/journal-entry.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import { isIdentifier } from '../../contracts/identifier.js';
+import type { SchemaChecker } from '../../contracts/ports/schema-checker.port.js';
 import type {
   ApprovalGiven,
   ApprovalRequest,
   StepRecovery,
   ToolContext,
 } from '../../contracts/ports/tool-caller.port.js';
+import { stricterPolicy, type RecoveryPolicy } from '../../contracts/recovery-policy.js';
 import { ApprovalDeniedError } from '../../errors/run/approval-denied.error.js';
 import { QuestionNotAnsweredError } from '../../errors/run/question-not-answered.error.js';
 import { StoreUnavailableError } from '../../errors/store/store-unavailable.error.js';
 import type { Ask } from '../interactions.js';
 import type { CallState } from '../journal/run-state.js';
 import { normaliseResult } from '../values/normalise-result.js';
+import { readQuestions } from '../values/read-questions.js';
 import { recordedError } from '../values/recorded-error.js';
+import { readApprovalRequest } from './read-approval-request.js';
 import type { CallEnd } from './tool-call.js';
 
 /** What the inside of a method needs of the attempt it runs in. */
 export interface InsidePorts {
   now(): number;
-  mayAct(): boolean;
+  /** Whether a call that is under way may still do something: during a shutdown too, while the lease lasts. */
+  mayGoOn(): boolean;
   maxPayloadBytes: number;
   defaultExpiryMs: number | null;
+  schemas: SchemaChecker;
   digestOf(ask: Ask, call: CallState): string;
   /** Makes entries durable before it resolves. @throws FencedError */
   record(entries: JournalEntry[]): Promise<void>;
 }
+
+type Decision = NonNullable<CallState['asks'][number]['decision']>;
 
 /** Leaves the method. Swallowing it changes nothing: what the method does afterwards is not recorded. */
 class MethodLeft extends Error {
@@ -43,11 +51,16 @@ class MethodLeft extends Error {
 export class MethodInside {
   private asked = 0;
   private leaving: { ask: Ask; digest: string } | null = null;
-  private problem: { detail: string; drift: boolean } | null = null;
+  private problem: Pick<ToolUncertain, 'problem' | 'reason'> | null = null;
+  private closed = false;
+  /** Steps at work, by their keys. */
+  private readonly working = new Map<string, Promise<unknown>>();
 
+  /** @param isTransactional what is rolled back as a whole has no inside of its own, and holds a lock while it waits (JRN-5b) */
   constructor(
     private readonly call: CallState,
     private readonly ports: InsidePorts,
+    private readonly isTransactional: boolean,
   ) {}
 
   context(): Pick<ToolContext, 'ask' | 'requestApproval' | 'step'> {
@@ -58,75 +71,63 @@ export class MethodInside {
     };
   }
 
-  /** How the call ends because of what the method asked or met; null when it simply ended. */
-  end(at: number): CallEnd | null {
+  /** The call is over: what its method still tries to ask or do is refused. */
+  close(): void {
+    this.closed = true;
+  }
+
+  /** How the call ends because of what the method asked or met, once its steps are done; null when it simply ended. */
+  async end(): Promise<CallEnd | null> {
+    await Promise.allSettled(this.working.values());
+    this.close();
     const { key } = this.call;
-    if (this.problem) {
-      const { detail, drift } = this.problem;
-      const reason = drift ? { reason: 'input_drift' as const } : {};
+    const at = this.ports.now();
+    if (this.problem)
       return {
         end: 'result',
-        entries: [{ type: 'tool.uncertain', at, key, cut: null, told: false, problem: detail, ...reason }],
+        entries: [{ type: 'tool.uncertain', at, key, cut: null, told: false, ...this.problem }],
       };
-    }
     if (!this.leaving) return null;
     const { ask, digest } = this.leaving;
     // The interaction's id is derived when it is built; the entry that names it is completed there.
     return {
       end: 'asked',
       ask,
-      entry: { type: 'tool.waiting', at, key, interactionId: '', ordinal: ask.ordinal - 1, digest },
+      entry: { type: 'tool.waiting', at, key, interactionId: '', kind: ask.kind, ordinal: ask.ordinal - 1, digest },
     };
   }
 
-  private async ask(questions: Question | readonly Question[]): Promise<JsonObject> {
-    const list: readonly Question[] = 'text' in questions ? [questions] : questions;
-    if (
-      list.length === 0 ||
-      new Set(list.map(({ id }) => id)).size !== list.length ||
-      !list.every(({ id, text }) => isIdentifier(id) && text !== '')
-    ) {
-      throw new TypeError(
-        'context.ask takes questions with distinct ids (1-128 characters of A-Z a-z 0-9 . _ : -) and texts',
-      );
-    }
+  private async ask(given: Question | readonly Question[]): Promise<JsonObject> {
+    const read = readQuestions(Array.isArray(given) ? given : [given], this.ports.schemas);
+    if (!read.ok) throw new TypeError(`context.ask: ${read.problems.join('; ')}`);
     const decision = this.decisionOf({
       kind: 'question',
       arguments: null,
-      questions: [...list],
+      questions: read.questions,
       reason: null,
       risk: null,
       approverRole: null,
       expiresInMs: this.ports.defaultExpiryMs,
     });
-    if ('action' in decision && decision.action === 'accept') return decision.answers;
+    // A copy: what the method does to it is nobody else's business.
+    if ('action' in decision && decision.action === 'accept') return structuredClone(decision.answers);
     throw new QuestionNotAnsweredError(`The question was not answered: ${refusalOf(decision)}.`, {
       details: { by: decision.by },
     });
   }
 
   private async requestApproval(request: ApprovalRequest): Promise<ApprovalGiven> {
-    const { reason, risk = null, approverRole = null, expiresInMs = this.ports.defaultExpiryMs } = request;
-    const decision = this.decisionOf({
-      kind: 'approval',
-      arguments: request.arguments ?? {},
-      questions: null,
-      reason,
-      risk,
-      approverRole,
-      expiresInMs,
-    });
+    const decision = this.decisionOf(readApprovalRequest(request, this.ports.defaultExpiryMs));
     if ('decision' in decision && decision.decision === 'approve') {
       const { by, note, arguments: edited } = decision;
-      return { by, ...(note !== undefined && { note }), ...(edited && { arguments: edited }) };
+      return { by, ...(note !== undefined && { note }), ...(edited && { arguments: structuredClone(edited) }) };
     }
     throw new ApprovalDeniedError(`Not approved: ${refusalOf(decision)}.`, { details: { by: decision.by } });
   }
 
   /** The recorded decision under the next ordinal; leaves the method when there is none yet. */
-  private decisionOf(asking: Omit<Ask, 'ordinal'>): NonNullable<CallState['asks'][number]['decision']> {
-    if (this.leaving || this.problem) throw new MethodLeft();
-    this.refuseInTransaction();
+  private decisionOf(asking: Omit<Ask, 'ordinal'>): Decision {
+    this.requireInside();
     const ask: Ask = { ...asking, ordinal: ++this.asked };
     const digest = this.ports.digestOf(ask, this.call);
     const recorded = this.call.asks[ask.ordinal - 1];
@@ -134,77 +135,92 @@ export class MethodInside {
       this.leaving = { ask, digest };
       throw new MethodLeft();
     }
-    if (recorded.digest !== digest) {
-      this.problem = {
-        drift: true,
-        detail: `its ask number ${ask.ordinal} is another one than before; a method that asks must ask the same each time it is entered`,
-      };
-      throw new MethodLeft();
-    }
+    if (recorded.digest !== digest)
+      throw this.block({
+        problem: `its ask number ${ask.ordinal} is another one than before; a method that asks must ask the same each time it is entered`,
+        reason: 'input_drift',
+      });
     if (!recorded.decision) throw new MethodLeft();
     return recorded.decision;
   }
 
   private async step<T>(key: string, work: () => T | Promise<T>, recovery?: StepRecovery): Promise<T> {
-    if (this.leaving || this.problem) throw new MethodLeft();
-    this.refuseInTransaction();
+    this.requireInside();
     if (!isIdentifier(key)) throw new TypeError('context.step takes a key of 1-128 characters of A-Z a-z 0-9 . _ : -');
+    if (this.working.has(key)) throw new TypeError(`context.step: the step ${key} is at work already; give each a key`);
+    const policy: RecoveryPolicy = recovery ?? this.call.recovery ?? 'manual';
     const known = this.call.steps.get(key);
     if (known?.status === 'completed') return structuredClone(known.output) as T;
     if (known?.status === 'failed') throw Object.assign(new Error(known.error.message), { code: known.error.code });
-    if (known && known.recovery !== 'safe' && known.recovery !== 'idempotent') {
-      this.problem = {
-        drift: false,
-        detail: `its step ${key} was interrupted, and may not be repeated (${known.recovery})`,
-      };
-      throw new MethodLeft();
-    }
-    const identity = { key: this.call.key, step: key };
-    await this.ports.record([
-      {
-        type: 'tool.step_started',
-        at: this.ports.now(),
-        ...identity,
-        recovery: recovery ?? this.call.recovery ?? 'manual',
-      },
-    ]);
-    // Like any effect: not begun once the lease is gone.
-    if (!this.ports.mayAct()) throw new StoreUnavailableError('The lease was lost before the step could begin.');
-    return (await this.runStep(identity, work)) as T;
-  }
-
-  /** JRN-5b: what is rolled back as a whole has no inside of its own, and holds a lock while it waits. */
-  private refuseInTransaction(): void {
-    if (this.call.recovery === 'transactional') {
-      throw new TypeError('a transactional tool can neither ask nor make steps; use another recovery policy');
+    const strict = known ? stricterPolicy(known.recovery, policy) : policy;
+    if (known && !isRepeatable(strict))
+      throw this.block({ problem: `its step ${key} was interrupted, and may not be repeated (${strict})` });
+    const done = this.begin(key, work, strict);
+    this.working.set(key, done);
+    try {
+      return (await done) as T;
+    } finally {
+      this.working.delete(key);
     }
   }
 
-  private async runStep(identity: { key: string; step: string }, work: () => unknown): Promise<JsonValue> {
+  private async begin(step: string, work: () => unknown, recovery: RecoveryPolicy): Promise<JsonValue> {
+    // Like any effect: neither announced nor begun once the lease is gone.
+    this.requireOwned();
+    await this.ports.record([{ type: 'tool.step_started', at: this.ports.now(), key: this.call.key, step, recovery }]);
+    this.requireOwned();
     let output: unknown;
     try {
       output = await work();
     } catch (thrown) {
-      const error = recordedError(thrown, 'TOOL_FAILED');
-      await this.ports.record([{ type: 'tool.step_completed', at: this.ports.now(), ...identity, error }]);
+      await this.finishStep(step, { error: recordedError(thrown, 'TOOL_FAILED') });
       throw thrown;
     }
     const normalised = normaliseResult(output, { maxBytes: this.ports.maxPayloadBytes });
-    if (!normalised.ok) {
-      this.problem = {
-        drift: false,
-        detail: `its step ${identity.step} returned what cannot be recorded (${normalised.problem} at ${normalised.path})`,
-      };
-      throw new MethodLeft();
+    if (normalised.ok) {
+      await this.finishStep(step, { output: normalised.value });
+      return normalised.value;
     }
+    const problem = `its step ${step} returned what cannot be recorded (${normalised.problem} at ${normalised.path})`;
+    if (recovery !== 'safe') throw this.block({ problem, reason: 'unserialisable_result' });
+    const error = { code: 'UNSERIALISABLE_RESULT', message: problem };
+    await this.finishStep(step, { error });
+    throw Object.assign(new Error(problem), { code: error.code });
+  }
+
+  private async finishStep(
+    step: string,
+    ended: { output: JsonValue } | { error: ReturnType<typeof recordedError> },
+  ): Promise<void> {
+    // The call timed out meanwhile: it has its end in the journal already.
+    if (this.closed) throw new MethodLeft();
     await this.ports.record([
-      { type: 'tool.step_completed', at: this.ports.now(), ...identity, output: normalised.value },
+      { type: 'tool.step_completed', at: this.ports.now(), key: this.call.key, step, ...ended },
     ]);
-    return normalised.value;
+  }
+
+  private block(problem: NonNullable<MethodInside['problem']>): MethodLeft {
+    this.problem = problem;
+    return new MethodLeft();
+  }
+
+  private requireInside(): void {
+    if (this.closed) throw new Error('The tool call has ended: its context can no longer be used.');
+    if (this.leaving || this.problem) throw new MethodLeft();
+    if (this.isTransactional)
+      throw new TypeError('a transactional tool can neither ask nor make steps; use another recovery policy');
+  }
+
+  private requireOwned(): void {
+    if (!this.ports.mayGoOn()) throw new StoreUnavailableError('The lease was lost before the step could begin.');
   }
 }
 
-function refusalOf(decision: NonNullable<CallState['asks'][number]['decision']>): string {
+function isRepeatable(policy: RecoveryPolicy): boolean {
+  return policy === 'safe' || policy === 'idempotent';
+}
+
+function refusalOf(decision: Decision): string {
   const word = 'decision' in decision ? (decision.decision === 'deny' ? 'denied' : 'approved') : decision.action;
   const note = 'note' in decision && decision.note !== undefined ? `: ${decision.note}` : '';
   return `${word} by ${decision.by}${note}`;

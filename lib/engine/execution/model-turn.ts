@@ -2,21 +2,25 @@
  * One request to a model, and what its reply or failure means for the journal (MOD-2…5). Makes no decision about what happens next.
  */
 import type { AgentDefinition } from '../../contracts/agent-definition.js';
+import type { Question } from '../../contracts/interaction.js';
 import type { ApprovalVerdict, CallVerdict, JournalEntry, RecordedError } from '../../contracts/journal-entry.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { AssistantPart, ToolCallPart } from '../../contracts/message.js';
 import type { Clock } from '../../contracts/ports/clock.port.js';
-import type { Digester } from '../../contracts/ports/digester.port.js';
 import type { ModelReply, ModelReplyCall } from '../../contracts/ports/model-client.port.js';
 import type { RetryPolicy } from '../../contracts/retry-policy.js';
 import type { RunRecord } from '../../contracts/run.js';
-import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import { settledUsage } from '../../contracts/usage.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import type { ModelCallError } from '../../errors/run/model-call.error.js';
+import type { EnginePorts } from '../engine-ports.js';
+import { gateOf, type AskingRun } from '../interactions.js';
 import type { RunState } from '../journal/run-state.js';
+import { isLargerThan } from '../values/json-text-size.js';
 import { parseArguments } from '../values/parse-arguments.js';
 import { recordedError } from '../values/recorded-error.js';
+import { decideAtOnce, type DecisionPorts } from './decide-at-once.js';
+import { approvalOf, parseCall } from './judge-call.js';
 import { timedCall } from './timed-call.js';
 
 export type ModelFailure = { failure: RecordedError; retryAfterMs?: number };
@@ -29,6 +33,7 @@ export async function requestModel(
   state: RunState,
   clock: Clock,
   controller: AbortController,
+  maxPayloadBytes: number,
 ): Promise<ModelOutcome> {
   const result = await timedCall(clock, agent.modelTimeoutMs, controller, () =>
     agent.model.generate({
@@ -38,7 +43,15 @@ export async function requestModel(
       signal: controller.signal,
     }),
   );
-  if (result.ended === 'returned') return { reply: result.value };
+  if (result.ended === 'returned') {
+    if (!isReply(result.value)) {
+      const message = `The model client ${agent.model.name} returned what is no reply.`;
+      return { failure: { code: 'MODEL_CALL_FAILED', message, retryable: false } };
+    }
+    if (!isLargerThan(JSON.stringify(result.value.content), maxPayloadBytes)) return { reply: result.value };
+    const message = `The reply of the model has more bytes of JSON than maxPayloadBytes (${maxPayloadBytes}) allows; it was not stored.`;
+    return { failure: { code: 'LIMIT_EXCEEDED', message, retryable: false } };
+  }
   if (result.ended === 'timed_out')
     return {
       failure: {
@@ -70,12 +83,24 @@ export function retryDelay(policy: RetryPolicy, failures: number, announcedMs: n
   return Math.min(policy.maxDelayMs, policy.initialDelayMs * 2 ** Math.min(failures - 1, 52));
 }
 
+/** What the port promises and a client of the host's own may not keep. */
+function isReply(value: unknown): value is ModelReply {
+  const { content, finishReason } = (value ?? {}) as Partial<ModelReply>;
+  if (!Array.isArray(content) || typeof finishReason !== 'string') return false;
+  return (content as unknown[]).every((part) => {
+    const { type, callId, name, argumentsText } = (part ?? {}) as Partial<ModelReplyCall>;
+    return type === 'tool-call'
+      ? [callId, name, argumentsText].every((text) => typeof text === 'string')
+      : typeof type === 'string';
+  });
+}
+
 /** The entries of a reply: the reply itself with a verdict for each call, then a result for each call that will never be executed. */
 export class ReplyRecorder {
   constructor(
-    private readonly ports: { clock: Clock; digester: Digester },
+    private readonly ports: DecisionPorts & Pick<EnginePorts, 'options'>,
     private readonly agent: AgentDefinition,
-    private readonly run: Pick<RunRecord, 'id' | 'actor'>,
+    private readonly run: AskingRun & Pick<RunRecord, 'actor'>,
   ) {}
 
   async record(key: string, reply: ModelReply, state: RunState): Promise<JournalEntry[]> {
@@ -83,7 +108,7 @@ export class ReplyRecorder {
     const taken = new Set(state.callIds);
     const content: AssistantPart[] = [];
     const calls: CallVerdict[] = [];
-    const refused: JournalEntry[] = [];
+    const settled: JournalEntry[] = [];
     for (const part of reply.content) {
       if (part.type !== 'tool-call') {
         content.push(part);
@@ -92,9 +117,10 @@ export class ReplyRecorder {
       const callKey = `${key}.t${calls.length}`;
       const call = this.readCall(callKey, part, taken);
       content.push(call.part);
-      const { verdict, refusal } = await this.judge(callKey, call, reply);
+      const { verdict, refusal, input } = await this.judge(callKey, call, reply);
       calls.push(verdict);
-      if (refusal) refused.push({ type: 'tool.failed', at, key: callKey, ...refusal });
+      if (refusal) settled.push({ type: 'tool.failed', at, key: callKey, ...refusal });
+      else if (verdict.approval && input) settled.push(...(await this.decided(verdict, verdict.approval, input)));
     }
     return [
       {
@@ -106,8 +132,14 @@ export class ReplyRecorder {
         usage: settledUsage(reply.usage),
         calls,
       },
-      ...refused,
+      ...settled,
     ];
+  }
+
+  /** PPL-7: empty when people are to be asked. */
+  private async decided(verdict: CallVerdict, approval: ApprovalVerdict, input: JsonObject): Promise<JournalEntry[]> {
+    const ask = gateOf({ input, approval, questions: null }, this.ports.options.approvalExpiresMs);
+    return (await decideAtOnce(this.ports, this.agent, this.run, ask, verdict)) ?? [];
   }
 
   private readCall(
@@ -138,6 +170,8 @@ export class ReplyRecorder {
     reply: ModelReply,
   ): Promise<{
     verdict: CallVerdict;
+    /** As it will be executed. */
+    input?: JsonObject;
     refusal?: { outcome: 'invalid_arguments' | 'unknown_tool' | 'not_executed'; error: RecordedError };
   }> {
     const tool = this.agent.tools.find(({ name }) => name === part.name);
@@ -163,23 +197,16 @@ export class ReplyRecorder {
       };
     }
     if (problem !== null) return { verdict, refusal: invalid(problem) };
-    const parsed = await parse(tool, part.arguments as JsonObject);
+    const parsed = await parseCall(tool, part.arguments as JsonObject);
     if (!parsed.ok) return { verdict, refusal: invalid(parsed.problems.join('; ')) };
     if (!this.sameValue(parsed.input, part.arguments as JsonObject)) verdict.input = parsed.input;
     if (tool.approval === 'rule') {
-      const approval = await this.approvalOf(tool, parsed.input, part.callId);
+      const { id: runId, actor } = this.run;
+      const approval = await approvalOf(tool, parsed.input, { runId, callId: part.callId, actor });
       if (approval) verdict.approval = approval;
     }
-    return { verdict };
-  }
-
-  /** PPL-1a: decided once, here; a rule that fails asks. */
-  private async approvalOf(tool: ToolDefinition, input: JsonObject, callId: string): Promise<ApprovalVerdict | null> {
-    try {
-      return await tool.caller.approval(input, { runId: this.run.id, callId, actor: this.run.actor });
-    } catch {
-      return { reason: 'The approval rule failed, so a person must decide.' };
-    }
+    if (tool.asksUser) verdict.questions = parsed.input['questions'] as unknown as Question[];
+    return { verdict, input: parsed.input };
   }
 
   private sameValue(a: JsonValue, b: JsonValue): boolean {
@@ -194,17 +221,4 @@ function invalid(problem: string): { outcome: 'invalid_arguments'; error: Record
     outcome: 'invalid_arguments',
     error: { code: 'INVALID_ARGUMENTS', message: `The arguments are not valid: ${problem}` },
   };
-}
-
-/** A validator of the host that throws is a refusal, not a crash of the run. */
-async function parse(
-  tool: ToolDefinition,
-  args: JsonObject,
-): Promise<Awaited<ReturnType<ToolDefinition['caller']['parse']>>> {
-  try {
-    // A copy: a validator that coerces in place must not rewrite what the model said.
-    return await tool.caller.parse(structuredClone(args));
-  } catch (error) {
-    return { ok: false, problems: [recordedError(error, 'INVALID_ARGUMENTS').message] };
-  }
 }

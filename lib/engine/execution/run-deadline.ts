@@ -1,6 +1,8 @@
 /** When a run must stop (RUN-6): its absolute deadline or the end of its active time, whichever is first, by the store's clock. */
+import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { Clock } from '../../contracts/ports/clock.port.js';
 import type { RunRecord } from '../../contracts/run.js';
+import type { RunState } from '../journal/run-state.js';
 
 export class RunDeadline {
   /** Epoch ms by the store's clock; null = never. */
@@ -28,4 +30,11 @@ export class RunDeadline {
   disarm(): void {
     this.cancel?.();
   }
+}
+
+/** Calls that a deadline cuts off: their effect stays on record as uncertain. */
+export function cutByDeadline(state: RunState, inFlight: { has(key: string): boolean }, at: number): JournalEntry[] {
+  return state.calls
+    .filter(({ key }) => inFlight.has(key))
+    .map(({ key }) => ({ type: 'tool.uncertain', at, key, cut: 'timeout', told: false }));
 }

@@ -14,11 +14,12 @@ import type { EnginePorts } from '../engine-ports.js';
 import { asksOf, interactionFor, requestedEntry, type CallAsk } from '../interactions.js';
 import type { JournalFold } from '../journal/fold-journal.js';
 import { readRunState } from '../journal/read-whole-journal.js';
-import { RunJournal, type StepEntries } from '../journal/run-journal.js';
+import { resultsOnly, RunJournal, type StepEntries } from '../journal/run-journal.js';
 import type { CallState, RunState } from '../journal/run-state.js';
 import { keysOf, nextAction, type ActionFacts, type NextAction } from '../next-action.js';
 import { recordedError } from '../values/recorded-error.js';
-import { RunDeadline } from './run-deadline.js';
+import type { Claimed, ExecutionEnd, ExecutionHooks } from './attempt.js';
+import { cutByDeadline, RunDeadline } from './run-deadline.js';
 import { actionFacts, IntentWriter } from './intents.js';
 import { CallRunner, type AttemptHandle } from './call-runner.js';
 import {
@@ -32,37 +33,11 @@ import {
   type LeavePlan,
 } from './leave-plan.js';
 import { keepEvidence } from './late-result.js';
-import { Backoff } from './backoff.js';
 import { offerTransaction } from './offer-transaction.js';
 import { recoverCalls } from './recover-calls.js';
 import { ReplyRecorder, requestModel, type ModelFailure } from './model-turn.js';
+import { untilAnswered } from './until-answered.js';
 import { decideLeave, type LeaveResult } from '../settle-run.js';
-
-/** How an attempt ended in this process. */
-export type ExecutionEnd = 'settled' | 'suspended' | 'backing_off' | 'handed_over' | 'lost';
-
-export interface ExecutionHooks {
-  /** Entries became durable. */
-  onCommitted(run: RunRecord, firstSequence: number, entries: readonly JournalEntry[]): void;
-  /** Whether this process's lease still lasts (decision 15); synchronous, asked before every effect. */
-  leaseHeld(): boolean;
-  /** The store broke a promise: the worker must stop for good (STO-4). */
-  onBroken(error: Error): void;
-  /** A session's next run became claimable, or this one will be after a delay. */
-  onClaimable(runId: string, afterMs: number): void;
-}
-
-/** What an attempt starts from. */
-export interface Claimed {
-  run: RunRecord;
-  agent: AgentDefinition;
-  /** Folded up to and including the claim's entries. */
-  state: RunState;
-  /** The action whose intents were committed with the claim; null = decide now. */
-  begun: NextAction | null;
-  /** Messages wait in the inbox. */
-  inboxWaiting: boolean;
-}
 
 export class RunExecution {
   /** Resolves once, when this process has nothing more to do with the run; late results of zombies may follow as evidence. */
@@ -81,6 +56,8 @@ export class RunExecution {
   private readonly deadline: RunDeadline;
   private readonly calls: CallRunner;
   private leaving = false;
+  /** The store refused something that is not offered again. */
+  private troubled = false;
   private inboxWaiting: boolean;
 
   constructor(
@@ -111,8 +88,9 @@ export class RunExecution {
     return this.run.attempt;
   }
 
-  get callsInFlight(): number {
-    return this.inFlight.size;
+  /** It is writing its way out of the run. */
+  get isLeaving(): boolean {
+    return this.leaving;
   }
 
   begin(): void {
@@ -171,7 +149,7 @@ export class RunExecution {
   }
 
   private async tryStep(results: JournalEntry[], transaction?: ToolTransaction, asked?: CallAsk): Promise<void> {
-    if (this.mode === 'over' || this.leaving) return keepEvidence(this.ports, this.run, results);
+    if (this.mode === 'over' || this.leaving) return keepEvidence(this.ports, this.run, results, this.hooks);
     this.apply(results);
     const totals = this.state.totals;
     const action: NextAction = this.mode === 'parking' ? { do: 'await' } : nextAction(this.state, this.facts);
@@ -184,18 +162,13 @@ export class RunExecution {
     if (begins && !delivers && asks.length === 0) return this.commit(results, totals, action, transaction);
     // What follows needs a transaction of its own, with the run's row locked.
     if (transaction) {
-      await this.journal.commitThrough(transaction, {
-        results,
-        intents: [],
-        totalsAfterResults: totals,
-        totalsAfterIntents: totals,
-      });
+      await this.journal.commitThrough(transaction, resultsOnly(results, totals));
       results = [];
     }
-    if (delivers) {
-      this.inboxWaiting = false;
-      await this.leave(deliverPlan(this.run.id), results);
-    } else if (begins) await this.ask(asks, results, action);
+    // Both look into the inbox under the run's lock; what comes after that is noticed anew.
+    if (delivers || action.do === 'complete') this.inboxWaiting = false;
+    if (delivers) await this.leave(deliverPlan(this.run.id), results);
+    else if (begins) await this.ask(asks, results, action);
     else await this.leave(leaveFor(action, this.leaveContext(asks)), results);
   }
 
@@ -229,13 +202,7 @@ export class RunExecution {
   private async record(entries: JournalEntry[]): Promise<void> {
     if (this.mode === 'over' || this.leaving) throw new FencedError(`Run ${this.run.id} is no longer executed here.`);
     this.apply(entries);
-    const { totals } = this.state;
-    await this.journal.append({
-      results: entries,
-      intents: [],
-      totalsAfterResults: totals,
-      totalsAfterIntents: totals,
-    });
+    await this.journal.append(resultsOnly(entries, this.state.totals));
   }
 
   private apply(entries: readonly JournalEntry[]): void {
@@ -312,6 +279,7 @@ export class RunExecution {
         this.state,
         this.ports.clock,
         this.inFlight.get(key) as AbortController,
+        this.ports.options.maxPayloadBytes,
       );
       const entries = 'reply' in outcome ? await this.replies.record(key, outcome.reply, this.state) : [];
       this.inFlight.delete(key);
@@ -333,22 +301,24 @@ export class RunExecution {
     };
     this.apply([failed]);
     const after = afterModelFailure(this.run.frozen.modelRetry, key, model.failures, failure, retryAfterMs);
-    await this.leave('error' in after ? leaveFor(after, this.leaveContext([])) : after, [failed]);
+    const context = this.leaveContext([]);
+    if ('error' in after) return this.leave(leaveFor(after, context), [failed]);
+    await this.leave(this.facts.interrupt ? leaveFor({ do: 'interrupt' }, context) : after, [failed]);
   }
 
   // ---- leaving ----
 
   private handOverIfIdle(): void {
     if (this.mode !== 'parking' || this.inFlight.size > 0 || this.leaving) return;
-    void this.leave(handOverPlan(this.run), []).catch((error: unknown) => this.fail(error, []));
+    // After trouble with a pause: the next owner would meet the same at once.
+    const pauseMs = this.run.frozen.modelRetry.initialDelayMs;
+    const plan = this.troubled ? backOffPlan(null, pauseMs) : handOverPlan(this.run);
+    void this.leave(plan, []).catch((error: unknown) => this.fail(error, []));
   }
 
   private async timeOut(): Promise<void> {
     if (this.mode === 'over' || this.leaving) return;
-    const at = this.ports.clock.now();
-    const cut: JournalEntry[] = this.state.calls
-      .filter(({ key }) => this.inFlight.has(key))
-      .map(({ key }) => ({ type: 'tool.uncertain', at, key, cut: 'timeout', told: false }));
+    const cut = cutByDeadline(this.state, this.inFlight, this.ports.clock.now());
     this.apply(cut);
     this.abortCalls('the run passed its deadline');
     await this.leave(timeOutPlan(this.deadline.limitAt as number), cut).catch((error: unknown) => this.fail(error, []));
@@ -371,11 +341,7 @@ export class RunExecution {
     return this.journal.alone(() => this.transactNow(plan, results, totals));
   }
 
-  private async transactNow(
-    plan: LeavePlan,
-    results: JournalEntry[],
-    totals: RunTotals,
-  ): Promise<LeaveResult | null> {
+  private async transactNow(plan: LeavePlan, results: JournalEntry[], totals: RunTotals): Promise<LeaveResult | null> {
     const answer = await offerTransaction(
       this.ports,
       { runId: this.run.id, session: this.run.sessionId !== null && plan.verb !== null },
@@ -427,11 +393,12 @@ export class RunExecution {
     if (AgentRunsError.is(error, 'FENCED')) {
       this.ports.log.warn('lost ownership of a run; its late results move nothing', fields);
       this.lose('the run was taken over, cancelled or settled');
-      void keepEvidence(this.ports, this.run, results).catch(() => undefined);
+      void keepEvidence(this.ports, this.run, results, this.hooks).catch(() => undefined);
       return;
     }
     if (AgentRunsError.is(error) && error.family === 'store' && error.retryable) {
       this.ports.log.warn('the store did not take a step; the run is let go of', fields);
+      this.troubled = true;
       this.stopActing();
       return this.handOverIfIdle();
     }
@@ -462,6 +429,7 @@ export class RunExecution {
     return {
       callOf: (key) => this.state.calls.find((call) => call.key === key) as CallState,
       mayAct: () => this.mayAct(),
+      mayGoOn: () => this.mode !== 'over' && !this.leaving && this.hooks.leaseHeld(),
       isOver: () => this.mode === 'over',
       hold: (key) => this.hold(key),
       controllerOf: (key) => this.inFlight.get(key) as AbortController,
@@ -471,7 +439,9 @@ export class RunExecution {
       stepThrough: (results, transaction) => this.tryStep(results, transaction),
       stopActing: () => this.stopActing(),
       refold: () => this.refold(),
+      begunCalls: () => this.state.calls.flatMap(({ status, key }) => (status === 'started' ? [key] : [])),
       backOffAfter: (released) => {
+        if (this.leaving) return Promise.resolve();
         this.apply([released]);
         return this.leave(backOffPlan((released as { key: string }).key, this.run.frozen.modelRetry.initialDelayMs), [
           released,
@@ -490,21 +460,15 @@ export class RunExecution {
   /** The journal is the truth when a folded step was refused, or its fate is unknown; nothing is in flight then. */
   private async refold(): Promise<boolean> {
     const history = this.state.messages.slice(0, this.state.historyLength);
-    const backoff = new Backoff(this.ports);
-    while (this.mode !== 'over') {
-      try {
-        const stored = await readRunState(this.ports.store, this.fold, this.run.id, history);
-        if (!stored) break;
-        this.state = stored.state;
-        this.journal.caughtUp(stored.state.sequence);
-        this.inFlight.clear();
-        return true;
-      } catch (error) {
-        if (!AgentRunsError.is(error) || error.family !== 'store' || !error.retryable) throw error;
-        await backoff.wait();
-      }
+    const read = () => readRunState(this.ports.store, this.fold, this.run.id, history);
+    const stored = await untilAnswered(this.ports, read, () => this.mode === 'over');
+    if (!stored) {
+      this.lose('the run no longer exists');
+      return false;
     }
-    this.lose('the run no longer exists');
-    return false;
+    this.state = stored.state;
+    this.journal.caughtUp(stored.state.sequence);
+    this.inFlight.clear();
+    return true;
   }
 }

@@ -67,7 +67,7 @@ export async function executeCall(
   const { clock, run } = environment;
   let entered = false;
   let refused = false;
-  const inside = new MethodInside(call, environment.inside);
+  const inside = new MethodInside(call, environment.inside, tool.recovery === 'transactional');
   const context: ToolContext = {
     ...inside.context(),
     runId: run.id,
@@ -96,13 +96,17 @@ export async function executeCall(
       },
     }),
   );
-  if (result.ended === 'timed_out') return timedOut(environment, tool, call, entered, limitMs as number, result.zombie);
+  if (result.ended === 'timed_out') {
+    inside.close();
+    return timedOut(environment, tool, call, entered, limitMs as number, result.zombie);
+  }
+  if (refused) return { end: 'released' };
   // What the method did after it asked, or after it met a step nobody may repeat, counts for nothing.
-  const left = inside.end(clock.now());
+  const left = await inside.end();
   if (left) return left;
   if (result.ended === 'threw') {
     if (entered && controller.signal.aborted) return { end: 'cut' };
-    if (refused || (!entered && controller.signal.aborted)) return { end: 'released' };
+    if (!entered && controller.signal.aborted) return { end: 'released' };
     if (isStoreTrouble(result.error, entered) || rethrow?.(result.error)) throw result.error;
     return { end: 'result', entries: [refusalOf(clock, call, result.error)] };
   }

@@ -9,6 +9,7 @@ import type {
   ModelCompleted,
   ModelStarted,
   SequencedEntry,
+  ToolStarted,
   ToolWaiting,
 } from '../../contracts/journal-entry.js';
 import type { JsonValue } from '../../contracts/json.js';
@@ -29,7 +30,16 @@ export class JournalFold {
 
   /** Folds stored entries, which must continue the state without a gap. */
   replay(state: RunState, entries: readonly SequencedEntry[]): void {
-    for (const entry of entries) this.apply(state, entry);
+    for (const entry of entries) {
+      this.apply(state, entry);
+      if (entry.type === 'tool.started') this.compareArguments(state, entry);
+    }
+  }
+
+  /** JRN-8: a call would be repeated with what is stored now. Asked of stored entries only: one's own were digested a moment ago. */
+  private compareArguments(state: RunState, { key, digest }: ToolStarted): void {
+    const { input } = this.callOf(state, key);
+    if (digest !== this.digester.digest(this.digester.canonical(input))) state.drift ??= key;
   }
 
   /** Folds one entry: the next in sequence. */
@@ -144,11 +154,11 @@ export class JournalFold {
           return this.finish(state, entry.key, 'success', entry.resolution.output, entry.at);
         if ('error' in entry.resolution)
           return this.finish(state, entry.key, 'error', entry.resolution.error.message, entry.at);
-        return this.reopen(state, entry.key);
+        return this.reopenUndone(state, entry.key);
       case 'tool.probed':
         if (entry.result === 'happened')
           return this.finish(state, entry.key, 'success', entry.output ?? null, entry.at);
-        if (entry.result === 'did-not-happen') return this.reopen(state, entry.key);
+        if (entry.result === 'did-not-happen') return this.reopenUndone(state, entry.key);
         return;
       default:
         // Facts about ownership and people change no checkpoint.
@@ -167,7 +177,8 @@ export class JournalFold {
   private methodAsked(state: RunState, entry: ToolWaiting): void {
     const call = this.callOf(state, entry.key);
     call.status = 'waiting';
-    call.asks[entry.ordinal] = { interactionId: entry.interactionId, digest: entry.digest, decision: null };
+    const { interactionId, kind, digest, ordinal } = entry;
+    call.asks[ordinal] = { interactionId, kind, digest, decision: null };
     this.update(state, entry.key, { status: 'waiting' });
   }
 
@@ -208,6 +219,7 @@ export class JournalFold {
     state.model = null;
     state.calls = [];
     state.finishReason = null;
+    state.truncatedReplies = 0;
     for (const message of history) this.addMessage(state, message);
     this.addInput(state, messages);
   }
@@ -274,6 +286,13 @@ export class JournalFold {
     call.cut = null;
     call.problem = null;
     this.update(state, key, { status: 'waiting' });
+  }
+
+  /** It did not happen, and so neither did the step in which it was cut; those before it did. */
+  private reopenUndone(state: RunState, key: string): void {
+    this.reopen(state, key);
+    const { steps } = this.callOf(state, key);
+    for (const [step, { status }] of steps) if (status === 'started') steps.delete(step);
   }
 
   private finish(state: RunState, key: string, outcome: ToolOutcome, output: JsonValue, at: number): void {

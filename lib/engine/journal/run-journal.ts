@@ -19,6 +19,11 @@ export interface StepEntries {
   totalsAfterIntents: RunTotals;
 }
 
+/** A step that begins nothing. */
+export function resultsOnly(results: JournalEntry[], totals: RunTotals): StepEntries {
+  return { results, intents: [], totalsAfterResults: totals, totalsAfterIntents: totals };
+}
+
 /** Whether the intents landed with the results. */
 export type Landed = 'all' | 'results';
 

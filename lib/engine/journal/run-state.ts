@@ -2,7 +2,7 @@
  * What the journal up to a sequence says about a run: its checkpoint (JRN-4). Built only by folding entries; never stored, so that it cannot
  * contradict the journal. Mutable and private to one fold or one execution.
  */
-import type { InteractionDecision, Question } from '../../contracts/interaction.js';
+import type { InteractionDecision, InteractionKind, Question } from '../../contracts/interaction.js';
 import type { ApprovalVerdict, FinishReason, RecordedError } from '../../contracts/journal-entry.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { Message, ToolOutcome } from '../../contracts/message.js';
@@ -49,6 +49,7 @@ export type StepState =
 /** An ask made inside a tool method. */
 export interface MethodAsk {
   interactionId: string;
+  kind: InteractionKind;
   digest: string;
   /** Null while open. */
   decision: InteractionDecision | null;

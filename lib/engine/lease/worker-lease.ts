@@ -23,6 +23,8 @@ export class WorkerLease {
   private beats = 0;
   private cancelBeat: () => void = () => undefined;
   private cancelGuard: () => void = () => undefined;
+  /** Renewals that were sent and not answered yet. */
+  private readonly underWay = new Set<Promise<unknown>>();
   private readonly startedAt: number;
 
   constructor(
@@ -34,8 +36,15 @@ export class WorkerLease {
     this.startedAt = ports.clock.now();
   }
 
-  /** Whether an effect may begin now; leaves a twentieth of the lease for its first instructions. */
+  /**
+   * Whether an effect may begin now; leaves a twentieth of the lease for its first instructions. Not between letting go and the next renewal: what was
+   * begun then, nobody would tell to stop.
+   */
   isHeld(): boolean {
+    return !this.lost && this.isUnexpired();
+  }
+
+  private isUnexpired(): boolean {
     return this.ports.clock.now() < this.heldUntil - this.ports.options.leaseMs / 20;
   }
 
@@ -61,25 +70,47 @@ export class WorkerLease {
     this.cancelGuard();
   }
 
+  /**
+   * Resolves when no renewal is under way any more, or so many ms later: one that lands after the worker's row was retired would bring it back. Those of a
+   * database that has let the lease run out are not waited for.
+   */
+  async quiet(ms: number): Promise<void> {
+    if (this.underWay.size === 0 || !this.isHeld()) return;
+    let cancel: () => void = () => undefined;
+    const late = new Promise<void>((resolve) => (cancel = this.ports.clock.after(ms, resolve)));
+    await Promise.race([Promise.allSettled(this.underWay), late]);
+    cancel();
+  }
+
+  private async send(): Promise<void> {
+    const renewal = this.ports.store.heartbeat({
+      workerId: this.workerId,
+      leaseMs: this.ports.options.leaseMs,
+      startedAt: this.startedAt,
+      offers: this.offers(),
+    });
+    this.underWay.add(renewal);
+    try {
+      await renewal;
+    } finally {
+      this.underWay.delete(renewal);
+    }
+  }
+
   private async beat(): Promise<void> {
-    const { clock, store, options } = this.ports;
+    const { clock, options } = this.ports;
     const sentAt = clock.now();
     const number = ++this.beats;
     // A renewal that is never answered must not be the last one.
     this.beatAfter(options.leaseMs / 3);
     try {
-      await store.heartbeat({
-        workerId: this.workerId,
-        leaseMs: options.leaseMs,
-        startedAt: this.startedAt,
-        offers: this.offers(),
-      });
+      await this.send();
       if (this.stopped) return;
       this.heldUntil = Math.max(this.heldUntil, sentAt + options.leaseMs);
       this.beatenAt = Math.max(this.beatenAt ?? sentAt, sentAt);
       if (number === this.beats) this.beatAfter(options.leaseMs / 3);
       // The answer may have taken longer than the lease lasts.
-      if (!this.isHeld()) return;
+      if (!this.isUnexpired()) return;
       this.trouble = null;
       this.guard();
       if (this.lost) {

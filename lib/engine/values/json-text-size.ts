@@ -19,6 +19,11 @@ export function jsonStringBytes(text: string, limit = Infinity): number {
   return bytes;
 }
 
+/** Whether a text has more UTF-8 bytes than that. A UTF-16 unit is at most three of them, so that only a text near the limit is measured. */
+export function isLargerThan(text: string, maxBytes: number): boolean {
+  return text.length * 3 > maxBytes && (text.length > maxBytes || new TextEncoder().encode(text).length > maxBytes);
+}
+
 /** \b \t \n \f \r */
 const SHORT_ESCAPES: ReadonlySet<number> = new Set([0x08, 0x09, 0x0a, 0x0c, 0x0d]);
 

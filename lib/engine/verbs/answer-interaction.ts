@@ -6,6 +6,7 @@ import type { Interaction, InteractionDecision } from '../../contracts/interacti
 import type { JsonObject } from '../../contracts/json.js';
 import type { LockedRun } from '../../contracts/ports/run-store.port.js';
 import type { InteractionResponse } from '../../contracts/run-requests.js';
+import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import { AlreadyDecidedError } from '../../errors/request/already-decided.error.js';
 import { InteractionExpiredError } from '../../errors/request/interaction-expired.error.js';
 import { InteractionNotFoundError } from '../../errors/request/interaction-not-found.error.js';
@@ -13,7 +14,8 @@ import { InvalidAnswerError } from '../../errors/request/invalid-answer.error.js
 import { InvalidArgumentsError } from '../../errors/request/invalid-arguments.error.js';
 import { VersionUnavailableError } from '../../errors/request/version-unavailable.error.js';
 import type { EnginePorts } from '../engine-ports.js';
-import { statusOfDecision } from '../interactions.js';
+import { approvalOf, parseCall } from '../execution/judge-call.js';
+import { isGate, statusOfDecision } from '../interactions.js';
 import type { RunState } from '../journal/run-state.js';
 import type { RunWorker } from '../run-worker.js';
 import { type CallerTransition, type Moved } from './caller-transition.js';
@@ -35,38 +37,52 @@ export class AnswerInteraction {
   async respond(runId: string, interactionId: string, response: InteractionResponse): Promise<Interaction> {
     const id = requireId('runId', runId);
     const given = readResponse(response);
-    const asked = await this.find(id, requireId('interactionId', interactionId));
+    let asked = await this.find(id, requireId('interactionId', interactionId));
     const decision = await this.fit(asked, given);
-    let decided: Interaction = asked;
+    while (asked.status === 'pending') {
+      const decided = await this.decideLocked(asked, decision);
+      if (decided) return decided;
+      // Taken up or withdrawn since it was read: what it has become answers.
+      asked = await this.find(id, asked.id);
+    }
+    return this.decidedBefore(asked, decision);
+  }
+
+  /** Null when somebody else's decision is in force already, and spent. */
+  private async decideLocked(asked: Interaction, decision: InteractionDecision): Promise<Interaction | null> {
+    let decided: Interaction | null = null;
     await this.callers.moveFolded(
-      id,
+      asked.runId,
       false,
       (locked, state) => {
-        const outcome = this.decide(locked, state, asked, decision);
+        const outcome = this.decide(locked, state, asked.id, decision);
         decided = outcome.asked;
         return outcome.moved;
       },
       ({ run }) => run.status === 'running',
     );
-    this.worker.wake();
+    if (decided) this.worker.wake();
     return decided;
   }
 
   private decide(
     locked: LockedRun,
     state: RunState,
-    before: Interaction,
+    interactionId: string,
     decision: InteractionDecision,
-  ): { asked: Interaction; moved: Moved } {
-    const asked = locked.interactions.find(({ id }) => id === before.id) ?? before;
-    if (asked.status !== 'pending') {
-      if (asked.decision && this.same(asked.decision, decision)) return { asked, moved: { result: [] } };
-      throw refusal(asked);
-    }
-    if (!locked.interactions.includes(asked)) throw refusal({ ...asked, status: 'cancelled' });
+  ): { asked: Interaction | null; moved: Moved } {
+    const asked = locked.interactions.find(({ id }) => id === interactionId);
+    if (!asked) return { asked: null, moved: { result: [] } };
+    if (asked.status !== 'pending') return { asked: this.decidedBefore(asked, decision), moved: { result: [] } };
     if (asked.expiresAt !== null && asked.expiresAt <= locked.now) throw refusal({ ...asked, status: 'expired' });
     const decided: Interaction = { ...asked, status: statusOfDecision(decision), decision, decidedAt: locked.now };
     return { asked: decided, moved: takeDecisions(locked, state, [decided], this.ports.options) };
+  }
+
+  /** PPL-3: the identical decision again is answered with the stored one. */
+  private decidedBefore(asked: Interaction, decision: InteractionDecision): Interaction {
+    if (asked.decision && this.same(asked.decision, decision)) return asked;
+    throw refusal(asked);
   }
 
   private async find(runId: string, interactionId: string): Promise<Interaction> {
@@ -96,7 +112,8 @@ export class AnswerInteraction {
         },
       ]);
     }
-    if (isApproval && given.decision === 'approve' && given.arguments)
+    // What a method asked to approve in the middle of its work has no schema.
+    if (isApproval && given.decision === 'approve' && given.arguments && isGate(asked, this.ports.digester))
       return { ...given, arguments: await this.parseEdited(asked, given.arguments) };
     if (!isApproval && given.action === 'accept') {
       const problems = answerProblems(asked.questions ?? [], given.answers, this.ports.schemas);
@@ -114,22 +131,19 @@ export class AnswerInteraction {
         `Edited arguments cannot be checked here: ${asked.agent}@${asked.version} with tool ${asked.tool} is not registered in this process.`,
       );
     }
-    const parsed = await tool.caller.parse(edited);
+    const parsed = await parseCall(tool, edited);
     if (!parsed.ok)
       throw new InvalidArgumentsError(`The edited arguments are not valid: ${parsed.problems.join('; ')}.`, {
         details: { problems: parsed.problems },
       });
-    await this.checkRule(
-      asked,
-      tool.approval === 'rule'
-        ? await tool.caller.approval(parsed.input, { runId: asked.runId, callId: asked.callId ?? '', actor: null })
-        : null,
-    );
+    if (tool.approval === 'rule' && asked.status === 'pending') await this.checkRule(asked, tool, parsed.input);
     return parsed.input;
   }
 
   /** The rule sees the edited arguments too: it may demand another approver than the one the ask was for. */
-  private async checkRule(asked: Interaction, verdict: { approverRole?: string } | null): Promise<void> {
+  private async checkRule(asked: Interaction, tool: ToolDefinition, input: JsonObject): Promise<void> {
+    const { actor } = await this.callers.load(asked.runId);
+    const verdict = await approvalOf(tool, input, { runId: asked.runId, callId: asked.callId ?? '', actor });
     const role = verdict?.approverRole;
     if (role === undefined || role === asked.approverRole) return;
     throw new InvalidArgumentsError(

@@ -4,6 +4,7 @@
  */
 import { isOffered, offerText } from '../../contracts/agent-definition.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
+import type { Message } from '../../contracts/message.js';
 import type { LockedRun, TransitionDecision } from '../../contracts/ports/run-store.port.js';
 import type { CallerNote } from '../../contracts/run-requests.js';
 import { transitionOf, type RunVerb } from '../../contracts/run-transitions.js';
@@ -83,6 +84,13 @@ export class CallerTransition {
     const loaded = await this.ports.store.load(requireId('runId', runId));
     if (!loaded) throw notFound(runId);
     return loaded.run;
+  }
+
+  /** What the run was last given. */
+  async inputOf(runId: string): Promise<Message[]> {
+    const read = await readRunState(this.ports.store, this.fold, runId);
+    if (!read) throw notFound(runId);
+    return read.state.input;
   }
 
   /** JRN-7a. @throws VersionUnavailableError when nobody alive can execute the run */

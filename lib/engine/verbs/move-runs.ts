@@ -5,11 +5,18 @@
 import type { JournalEntry, ToolResolved } from '../../contracts/journal-entry.js';
 import type { Message } from '../../contracts/message.js';
 import type { LockedRun } from '../../contracts/ports/run-store.port.js';
-import type { CallerNote, RestartOptions, ResumeOptions, ToolResolution } from '../../contracts/run-requests.js';
+import type {
+  CallerNote,
+  RestartOptions,
+  ResumeOptions,
+  StartOptions,
+  ToolResolution,
+} from '../../contracts/run-requests.js';
 import { phaseOf } from '../../contracts/run-status.js';
 import type { RunVerb } from '../../contracts/run-transitions.js';
-import type { RunRecord, WakeNote } from '../../contracts/run.js';
+import type { RunChange, RunRecord, WakeNote } from '../../contracts/run.js';
 import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
+import { InputRefusedError } from '../../errors/request/input-refused.error.js';
 import { InvalidAnswerError } from '../../errors/request/invalid-answer.error.js';
 import { OpenInteractionsError } from '../../errors/request/open-interactions.error.js';
 import { OperationConflictError } from '../../errors/request/operation-conflict.error.js';
@@ -103,17 +110,37 @@ export class MoveRuns {
     if (run.status === 'running') this.worker.interrupt(run.id);
   }
 
-  /** A settled run starts over on the same record (RUN-5). @throws IllegalTransitionError, VersionUnavailableError */
-  async restart(runId: string, options: RestartOptions = {}): Promise<void> {
+  /**
+   * A settled run starts over on the same record (RUN-5).
+   * @param given instead of a prompt, as `start` takes them
+   * @throws IllegalTransitionError, VersionUnavailableError, InputRefusedError
+   */
+  async restart(runId: string, options: RestartOptions = {}, given?: StartOptions['messages']): Promise<void> {
     const told = readNote(options);
     const problems: FieldProblem[] = [];
-    const messages = options.prompt === undefined ? null : readMessages(options.prompt, undefined, problems);
+    const isNew = options.prompt !== undefined || given !== undefined;
+    const messages = isNew ? readMessages(options.prompt, given, problems) : null;
     if (problems.length > 0) throw invalid(problems);
     const run = await this.callers.load(runId);
     requireVerb(run, 'restart');
     await this.callers.requireExecutable(run);
+    // What was refused once is not let in by the back door; what passed is not asked about again (STR-2).
+    if (messages || run.status === 'blocked') await this.screen(run, messages ?? (await this.callers.inputOf(runId)));
     await this.callers.moveFolded(runId, true, (locked, state) => decideRestart(locked, messages ?? state.input, told));
     this.worker.wake();
+  }
+
+  private async screen({ id, agent, version, sessionId, actor }: RunRecord, messages: Message[]): Promise<void> {
+    const verdict = await this.ports.guardrail?.screen({
+      kind: 'prompt',
+      agent,
+      version,
+      runId: id,
+      sessionId,
+      messages,
+      actor,
+    });
+    if (verdict) throw new InputRefusedError(`The prompt was refused: ${verdict.refuse}`, { details: { runId: id } });
   }
 
   private outputProblems(
@@ -139,7 +166,12 @@ interface Resume {
 
 function decideResume(locked: LockedRun, { maxTotalTokens, takeover, note }: Resume): Moved {
   const { run, now, lease } = locked;
-  const budget = maxTotalTokens === null ? {} : { budgetMaxTotalTokens: maxTotalTokens };
+  const change: RunChange = {
+    // Whoever says go takes an earlier stop back.
+    interruptRequestedAt: null,
+    ...(maxTotalTokens !== null && { budgetMaxTotalTokens: maxTotalTokens }),
+  };
+  const replaced = maxTotalTokens === null ? [] : [limitReplaced(locked, maxTotalTokens, note)];
   if (run.status === 'running') {
     if (isExpired(locked)) return { result: [] };
     const leaseLeftMs = (lease?.expiresAt ?? now) - now;
@@ -150,40 +182,42 @@ function decideResume(locked: LockedRun, { maxTotalTokens, takeover, note }: Res
         { details },
       );
     }
-    const entries: JournalEntry[] = [{ type: 'run.takeover_requested', at: now, ...takeover, leaseLeftMs }];
+    const entries: JournalEntry[] = [
+      ...replaced,
+      { type: 'run.takeover_requested', at: now, ...takeover, leaseLeftMs },
+    ];
     const wake: WakeNote = {
       cause: 'takeover',
       ...takeover,
       leaseLeftMs,
       ...(run.owner !== null && { previousOwner: run.owner }),
     };
-    return { result: entries, run: { change: { ...budget, status: 'pending', wake }, entries } };
+    return { result: entries, run: { change: { ...change, status: 'pending', wake }, entries } };
   }
   if (run.status === 'pending' || run.status === 'retry_wait') return { result: [] };
   requireVerb(run, 'resume');
   if (maxTotalTokens !== null && run.waitingFor.includes('budget')) return decideNewLimit(locked, maxTotalTokens, note);
-  if (run.waitingFor.includes('budget') && !hasBudgetLeft(run, run.budgetMaxTotalTokens)) return { result: [] };
   const open = locked.interactions.filter(({ status }) => status === 'pending');
   if (open.length > 0)
     throw new OpenInteractionsError(
       `Run ${run.id} waits for ${open.length} open decisions: ${open.map(({ id }) => id).join(', ')}.`,
       { details: { interactions: open.map(({ id }) => id) } },
     );
-  return becomePending(locked, 'resumed', note, [{ type: 'run.resume_requested', at: now, ...note }], budget);
+  if (run.waitingFor.includes('budget') && !hasBudgetLeft(run, run.budgetMaxTotalTokens)) return { result: [] };
+  const entries: JournalEntry[] = [...replaced, { type: 'run.resume_requested', at: now, ...note }];
+  return becomePending(locked, 'resumed', note, entries, change);
+}
+
+function limitReplaced({ run, now }: LockedRun, maxTotalTokens: number, { by }: CallerNote): JournalEntry {
+  const consumed = run.totals.usage.totalTokens;
+  return { type: 'budget.limit_replaced', at: now, maxTotalTokens, consumed, ...(by !== undefined && { by }) };
 }
 
 /** BUD-2: the given limit replaces the stored one at once; without anything left the run goes on waiting, and asks for nothing. */
 function decideNewLimit(locked: LockedRun, maxTotalTokens: number, note: CallerNote): Moved {
   const { run, now } = locked;
-  const consumed = run.totals.usage.totalTokens;
-  const replaced: JournalEntry = {
-    type: 'budget.limit_replaced',
-    at: now,
-    maxTotalTokens,
-    consumed,
-    ...(note.by !== undefined && { by: note.by }),
-  };
-  const change = { budgetMaxTotalTokens: maxTotalTokens };
+  const replaced = limitReplaced(locked, maxTotalTokens, note);
+  const change = { budgetMaxTotalTokens: maxTotalTokens, interruptRequestedAt: null };
   if (!hasBudgetLeft(run, maxTotalTokens)) return { result: [replaced], run: { change, entries: [replaced] } };
   return (
     stillWaiting(locked, 'budget', [replaced], change) ??
@@ -213,17 +247,40 @@ function decideRestart(locked: LockedRun, messages: Message[], note: CallerNote)
   const entries: JournalEntry[] = [
     { type: 'run.restarted', at: now, part: restarts + 1, messages, ...(note.by !== undefined && { by: note.by }) },
   ];
-  const change = { restarts, error: null, output: null, finishedAt: null, activeMs: 0, interruptRequestedAt: null };
-  return { ...becomePending(locked, 'restarted', note, entries, change), ...again };
+  const change: RunChange = {
+    restarts,
+    error: null,
+    output: null,
+    finishedAt: null,
+    activeMs: 0,
+    interruptRequestedAt: null,
+    // One that has passed would end the new part before it began.
+    ...(run.deadlineAt !== null && run.deadlineAt <= now && { deadlineAt: null }),
+  };
+  return {
+    ...becomePending(locked, 'restarted', note, entries, change),
+    ...again,
+    inbox: locked.inbox
+      .filter(({ status }) => status === 'queued')
+      .map((message) => ({ ...message, status: 'withdrawn' })),
+  };
 }
 
-/** A settled run may come back to its session only while no later run has started there. */
+/**
+ * A settled run may come back to its session only while no later run has started there. A completed one leaves the history until it has completed anew:
+ * its messages are no longer those that the session ended with, and nobody may be built on them meanwhile.
+ */
 function takeHeadAgain({ run, session }: LockedRun, verb: RunVerb): Pick<Moved, 'session'> {
-  if (session?.mode !== 'serial') return {};
-  if (session.headRunId === null && session.startedOrder <= (run.sessionOrder ?? 0))
-    return { session: { headRunId: run.id } };
+  if (!session) return {};
+  const isLatest = session.latestCompletedRunId === run.id;
+  const history = isLatest ? { latestCompletedRunId: run.precedingRunId } : {};
+  // Runs of a parallel session may have taken this one into their history whatever their order.
+  if (session.mode === 'parallel' && (run.status !== 'completed' || session.lastOrder === 1))
+    return { session: history };
+  if (session.mode === 'serial' && session.headRunId === null && session.startedOrder <= (run.sessionOrder ?? 0))
+    return { session: { ...history, headRunId: run.id } };
   throw new IllegalTransitionError(
-    `Run ${run.id} is ${run.status}: ${verb} is not possible, because a later run of session ${session.id} has started.`,
+    `Run ${run.id} is ${run.status}: ${verb} is not possible, because another run of session ${session.id} has started since.`,
     { details: { runId: run.id, status: run.status, verb } },
   );
 }

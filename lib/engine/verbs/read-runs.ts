@@ -7,7 +7,6 @@ import type {
   PendingInteractionsOptions,
   WaitOptions,
 } from '../../contracts/run-requests.js';
-import { parseDuration } from '../../contracts/duration.js';
 import { phaseOf, RUN_PHASES, RUN_STATUSES, statusesOf, type RunStatus } from '../../contracts/run-status.js';
 import type { EventPage, InteractionView, Run, RunSnapshot, RunSummaryView } from '../../contracts/run-view.js';
 import { InvalidCursorError } from '../../errors/request/invalid-cursor.error.js';
@@ -19,7 +18,14 @@ import { readRunState } from '../journal/read-whole-journal.js';
 import { presentInteraction, presentOperations, presentRun, presentSummary } from '../run-presenter.js';
 import type { RunSignals } from '../run-signals.js';
 import { readHistory } from '../sessions.js';
-import { invalid, requireId, type FieldProblem } from './read-start-options.js';
+import {
+  invalid,
+  readDuration,
+  readMetadata,
+  requireId,
+  requireOptions,
+  type FieldProblem,
+} from './read-start-options.js';
 
 const INTERACTION_FILTERS: ReadonlySet<string> = new Set(['after', 'runId', 'sessionId', 'agent', 'approverRole']);
 const MAX_PAGE = 100;
@@ -48,6 +54,7 @@ export class ReadRuns {
   }
 
   async list(options: ListOptions = {}): Promise<{ runs: RunSummaryView[]; nextCursor?: string }> {
+    requireOptions(options);
     const problems: FieldProblem[] = [];
     const limit = options.limit ?? DEFAULT_PAGE;
     if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE)
@@ -58,6 +65,8 @@ export class ReadRuns {
       if (value !== undefined && (typeof value !== 'string' || value === ''))
         problems.push({ field, problem: 'must be text' });
     }
+    // A filter that is none would match every run.
+    const metadata = readMetadata(options.metadata, problems);
     if (problems.length > 0) throw invalid(problems);
     const page = await this.ports.store.list({
       limit,
@@ -65,7 +74,7 @@ export class ReadRuns {
       ...(options.sessionId !== undefined && { sessionId: options.sessionId }),
       ...(options.agent !== undefined && { agent: options.agent }),
       ...(options.parentRunId !== undefined && { parentRunId: options.parentRunId }),
-      ...(options.metadata !== undefined && { metadata: options.metadata }),
+      ...(Object.keys(metadata).length > 0 && { metadata }),
       ...(options.after !== undefined && { cursor: options.after }),
     });
     return {
@@ -78,7 +87,9 @@ export class ReadRuns {
     options: PendingInteractionsOptions = {},
   ): Promise<{ interactions: InteractionView[]; nextCursor?: string }> {
     const problems: FieldProblem[] = [];
-    const { limit = DEFAULT_PAGE, status = 'pending', after, metadata, ...filters } = options;
+    requireOptions(options);
+    const { limit = DEFAULT_PAGE, status = 'pending', after, metadata: wanted, ...filters } = options;
+    const metadata = readMetadata(wanted, problems);
     if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE)
       problems.push({ field: 'limit', problem: `must be a whole number from 1 to ${MAX_PAGE}` });
     if (!INTERACTION_STATUSES.includes(status))
@@ -94,7 +105,7 @@ export class ReadRuns {
       ...filters,
       statuses: [status],
       limit,
-      ...(metadata !== undefined && { metadata }),
+      ...(Object.keys(metadata).length > 0 && { metadata }),
       ...(after !== undefined && { cursor: after }),
     });
     return {
@@ -126,8 +137,12 @@ export class ReadRuns {
   }
 
   /** Resolves when the run is settled or suspended, or when the wait ends: then with the state it has. */
-  async result(runId: string, { timeout, signal }: WaitOptions = {}): Promise<Run> {
-    const limitMs = timeout === undefined ? Number.POSITIVE_INFINITY : parseDuration(timeout, 'timeout');
+  async result(runId: string, options: WaitOptions = {}): Promise<Run> {
+    requireOptions(options);
+    const { timeout, signal } = options;
+    const problems: FieldProblem[] = [];
+    const limitMs = readDuration('timeout', timeout, problems) ?? Number.POSITIVE_INFINITY;
+    if (problems.length > 0) throw invalid(problems);
     const until = this.ports.clock.now() + limitMs;
     for (;;) {
       const leftMs = until - this.ports.clock.now();
@@ -142,10 +157,9 @@ export class ReadRuns {
     }
   }
 
-  async events(
-    runId: string,
-    { after = 0, limit = MAX_EVENTS, projection = 'full' }: EventOptions = {},
-  ): Promise<EventPage> {
+  async events(runId: string, options: EventOptions = {}): Promise<EventPage> {
+    requireOptions(options);
+    const { after = 0, limit = MAX_EVENTS, projection = 'full' } = options;
     const id = requireId('runId', runId);
     const problems: FieldProblem[] = [];
     if (!Number.isInteger(limit) || limit < 1 || limit > MAX_EVENTS)

@@ -9,6 +9,7 @@ import type { StartOptions } from '../../contracts/run-requests.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { InvalidRequestError } from '../../errors/request/invalid-request.error.js';
 import { PayloadTooLargeError } from '../../errors/request/payload-too-large.error.js';
+import { isLargerThan } from '../values/json-text-size.js';
 import { readMessages } from './read-messages.js';
 
 export interface FieldProblem {
@@ -69,7 +70,7 @@ export function readStartOptions(options: StartOptions, maxPayloadBytes: number)
     metadata: readMetadata(given.metadata, problems),
     actor: readActor(given.actor, problems),
     deadlineAt: readDeadline(given.deadline, problems),
-    maxDurationMs: readDuration(given.maxDuration, problems),
+    maxDurationMs: given.maxDuration === null ? null : readDuration('maxDuration', given.maxDuration, problems),
   };
   if (given.version !== undefined && typeof given.version !== 'string')
     problems.push({ field: 'version', problem: 'must be text' });
@@ -78,13 +79,13 @@ export function readStartOptions(options: StartOptions, maxPayloadBytes: number)
   if (given.enqueue !== undefined && typeof given.enqueue !== 'boolean')
     problems.push({ field: 'enqueue', problem: 'must be true or false' });
   if (problems.length > 0) throw invalid(problems);
-  const text = JSON.stringify(input.messages);
-  // A UTF-16 unit is at most three bytes: only a text near the limit is measured.
-  const size = text.length * 3 <= maxPayloadBytes ? text.length : new TextEncoder().encode(text).length;
-  if (size > maxPayloadBytes)
-    throw new PayloadTooLargeError(`The prompt has ${size} bytes of JSON; maxPayloadBytes allows ${maxPayloadBytes}.`, {
-      details: { field: given.prompt === undefined ? 'messages' : 'prompt' },
-    });
+  if (isLargerThan(JSON.stringify(input.messages), maxPayloadBytes))
+    throw new PayloadTooLargeError(
+      `The prompt has more bytes of JSON than maxPayloadBytes (${maxPayloadBytes}) allows.`,
+      {
+        details: { field: given.prompt === undefined ? 'messages' : 'prompt' },
+      },
+    );
   return input;
 }
 
@@ -114,7 +115,7 @@ export function readBudget(value: unknown, problems: FieldProblem[]): number | n
   return null;
 }
 
-function readMetadata(value: unknown, problems: FieldProblem[]): RunMetadata {
+export function readMetadata(value: unknown, problems: FieldProblem[]): RunMetadata {
   if (value === undefined) return {};
   if (!isRecord(value)) {
     problems.push({ field: 'metadata', problem: 'must be a flat object' });
@@ -157,14 +158,20 @@ function readDeadline(value: unknown, problems: FieldProblem[]): number | null {
   return null;
 }
 
-function readDuration(value: unknown, problems: FieldProblem[]): number | null {
-  if (value === undefined || value === null) return null;
+/** Ms; null where none is given. */
+export function readDuration(field: string, value: unknown, problems: FieldProblem[]): number | null {
+  if (value === undefined) return null;
   try {
-    return parseDuration(value as string, 'maxDuration');
+    return parseDuration(value as string, field);
   } catch (error) {
-    problems.push({ field: 'maxDuration', problem: AgentRunsError.is(error) ? error.message : 'is no duration' });
+    problems.push({ field, problem: AgentRunsError.is(error) ? error.message : 'is no duration' });
     return null;
   }
+}
+
+/** @throws InvalidRequestError for options that are no object */
+export function requireOptions(options: unknown): void {
+  if (!isRecord(options)) throw invalid([{ field: '', problem: 'takes options that are an object' }]);
 }
 
 export function isRecord(value: unknown): value is Record<string, JsonValue | undefined> {

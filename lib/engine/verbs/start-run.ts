@@ -293,7 +293,7 @@ export class StartRun {
 /** Settled from its first moment: it never holds its session and its model is never called. */
 function blockedRun(draft: Draft, { session, now }: CreateSituation, reason: string): Insert {
   const error = { code: 'INPUT_REFUSED', message: `The prompt was refused: ${reason}` };
-  const run: RunRecord = { ...newRun(draft, now), status: 'blocked', error, finishedAt: now, historyCaptured: true };
+  const run: RunRecord = { ...newRun(draft, now), status: 'blocked', error, finishedAt: now };
   run.sessionOrder = session ? session.lastOrder + 1 : draft.input.sessionId === null ? null : 1;
   const entries: JournalEntry[] = [submitted(draft, now), { type: 'run.blocked', at: now, error }];
   return { do: 'insert', run, entries, totals: run.totals, session: nextSession(draft, session, run, false) };

@@ -17,6 +17,7 @@ import type { RunWorker } from '../run-worker.js';
 import type { CallerTransition, Moved } from './caller-transition.js';
 import { readMessages } from './read-messages.js';
 import { invalid, isRecord, requireId, type FieldProblem } from './read-start-options.js';
+import { isLargerThan } from '../values/json-text-size.js';
 
 export class SteerRun {
   constructor(
@@ -48,9 +49,9 @@ export class SteerRun {
       field === 'prompt' ? { field: 'message', problem: 'must be text that is not blank' } : { field, problem },
     );
     if (named.length > 0 || !message) throw invalid(named);
-    if (text.length > this.ports.options.maxPayloadBytes)
+    if (isLargerThan(text, this.ports.options.maxPayloadBytes))
       throw new PayloadTooLargeError(
-        `The message has ${text.length} characters; maxPayloadBytes allows ${this.ports.options.maxPayloadBytes}.`,
+        `The message has more bytes than maxPayloadBytes (${this.ports.options.maxPayloadBytes}) allows.`,
       );
     return { message: { ...message, kind: 'steering', sender } as Message, sender: sender as string };
   }
@@ -78,6 +79,11 @@ function accept(
 ): Moved {
   const { run, now } = locked;
   const before = locked.inbox.find(({ requestId }) => requestId === given.requestId);
+  if (before?.status === 'withdrawn')
+    throw new IllegalTransitionError(
+      `Message ${given.requestId} was withdrawn when run ${run.id} ended, and was never delivered. Send it again under a new request id.`,
+      { details: { runId: run.id, status: run.status, verb: 'steer' } },
+    );
   if (before) {
     if (digester.canonical(before.message) === digester.canonical(given.message)) return { result: [] };
     throw new RequestConflictError(`Request id ${given.requestId} was used for another message to run ${run.id}.`, {

@@ -28,7 +28,11 @@ async function journalOver() {
   return { clock, inner, store, journal, landed, may, runId: run.id };
 }
 
-function step(results: string[], intents: string[] = [], totals: [RunTotals, RunTotals] = [totalsOf(1), totalsOf(1)]): StepEntries {
+function step(
+  results: string[],
+  intents: string[] = [],
+  totals: [RunTotals, RunTotals] = [totalsOf(1), totalsOf(1)],
+): StepEntries {
   return {
     results: results.map(note),
     intents: intents.map(note),

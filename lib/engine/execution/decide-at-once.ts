@@ -1,0 +1,94 @@
+/**
+ * Approvals that no person is asked for (PPL-7): a resolver of the host decides in the moment, or the agent runs without people. Asked before the step that
+ * would list the ask, so that the call and its decision are one commit. A resolver that fails decides nothing: a gate that fails must not open.
+ */
+import type { AgentDefinition } from '../../contracts/agent-definition.js';
+import type { InteractionDecision } from '../../contracts/interaction.js';
+import type { JournalEntry } from '../../contracts/journal-entry.js';
+import type { ApprovalResolver } from '../../contracts/ports/approval-resolver.port.js';
+import type { RunRecord } from '../../contracts/run.js';
+import type { EnginePorts } from '../engine-ports.js';
+import {
+  decidedEntry,
+  interactionFor,
+  requestedEntry,
+  type Ask,
+  type AskedCall,
+  type AskingRun,
+} from '../interactions.js';
+import { recordedError } from '../values/recorded-error.js';
+import { timedCall } from './timed-call.js';
+
+/** How long a resolver may take. */
+const RESOLVER_TIMEOUT_MS = 5_000;
+
+export type DecisionPorts = Pick<EnginePorts, 'clock' | 'digester' | 'log' | 'approvalResolver'>;
+
+/** The entries of an approval that is asked for and decided at once; null when people must be asked. */
+export async function decideAtOnce(
+  ports: DecisionPorts,
+  agent: Pick<AgentDefinition, 'approvalMode'>,
+  run: AskingRun & Pick<RunRecord, 'actor'>,
+  ask: Ask,
+  call: AskedCall,
+): Promise<JournalEntry[] | null> {
+  if (ask.kind !== 'approval') return null;
+  const decision = (await resolved(ports, run, ask, call)) ?? (agent.approvalMode === 'fail' ? NOBODY : null);
+  if (!decision) return null;
+  const at = ports.clock.now();
+  const asked = interactionFor(ask, call, run, at, ports.digester);
+  return [requestedEntry(asked, at), decidedEntry({ ...asked, decision }, at)];
+}
+
+const NOBODY: InteractionDecision = {
+  decision: 'deny',
+  by: 'system',
+  note: 'It needs an approval, and this agent runs without people who could give it.',
+};
+
+async function resolved(
+  ports: DecisionPorts,
+  run: AskingRun & Pick<RunRecord, 'actor'>,
+  ask: Ask,
+  call: AskedCall,
+): Promise<InteractionDecision | null> {
+  const { approvalResolver: resolver } = ports;
+  if (!resolver) return null;
+  const asked = interactionFor(ask, call, run, ports.clock.now(), ports.digester);
+  const question: Parameters<ApprovalResolver['resolve']>[0] = {
+    runId: run.id,
+    sessionId: run.sessionId,
+    agent: run.agent,
+    version: run.version,
+    tool: call.name,
+    callId: call.callId,
+    operationKey: call.key,
+    arguments: structuredClone(ask.arguments ?? {}),
+    digest: asked.digest,
+    reason: ask.reason,
+    risk: ask.risk,
+    approverRole: ask.approverRole,
+    actor: structuredClone(run.actor),
+  };
+  const fields = { runId: run.id, operation: call.key, tool: call.name };
+  const answer = await timedCall(ports.clock, RESOLVER_TIMEOUT_MS, new AbortController(), async () =>
+    resolver.resolve(question),
+  );
+  if (answer.ended === 'returned') {
+    if (answer.value === null) return null;
+    const decision = readResolution(answer.value);
+    if (!decision) ports.log.warn('the approval resolver gave no decision; a person is asked', fields);
+    return decision;
+  }
+  const code = answer.ended === 'threw' ? recordedError(answer.error, 'RESOLVER_FAILED').code : 'RESOLVER_TIMED_OUT';
+  ports.log.warn('the approval resolver failed; a person is asked', { ...fields, code });
+  return null;
+}
+
+/** Nothing but the literal words is a decision. */
+function readResolution(value: unknown): InteractionDecision | null {
+  const { decision, by, note } = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
+  if ((decision !== 'approve' && decision !== 'deny') || typeof by !== 'string' || by === '') return null;
+  if (note !== undefined && typeof note !== 'string') return null;
+  return { decision, by, ...(note !== undefined && { note }) };
+}

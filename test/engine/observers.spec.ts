@@ -1,0 +1,148 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import type { LifecycleEvent, RunObserver } from '../../lib/contracts/ports/run-observer.port.js';
+import type { Scripted } from '../../lib/model/scripted/script-step.js';
+import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
+import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
+import { mortalEngine } from '../support/crash.js';
+import { agent, engineOver, stopEngines, tool, type TestEngine } from '../support/engine-harness.js';
+import { FailingStore } from '../support/failing-store.js';
+import { journalOf } from '../support/journal-of.js';
+import { signal } from '../support/signal.js';
+import { until } from '../support/until.js';
+
+afterEach(stopEngines);
+
+const start = { agent: 'support', prompt: 'hello' };
+const script: Scripted[] = [{ calls: [{ name: 'work' }, { name: 'work' }] }, { text: 'done' }];
+
+async function observed(...observers: RunObserver[]): Promise<TestEngine> {
+  const model = scriptedModel(script, { place: 'transcript' });
+  const engine = await engineOver(new MemoryRunStore(), agent(model, [tool('work', () => 'worked')]));
+  (engine.ports.observers as RunObserver[]).unshift(...observers);
+  return engine;
+}
+
+/** Sequences told of one run. */
+const sequences = (events: readonly LifecycleEvent[], runId: string) =>
+  events.filter((event) => event.runId === runId).map(({ sequence }) => sequence);
+
+describe('observers', () => {
+  it('OPS-4: are told of every entry once it is committed, in order per run', async () => {
+    const engine = await observed();
+    const runs = await Promise.all(Array.from({ length: 5 }, () => engine.runs.startAndWait(start)));
+    for (const run of runs) {
+      const entries = await journalOf(engine.ports.store, run.id);
+      expect(sequences(engine.told, run.id)).toEqual(entries.map(({ sequence }) => sequence));
+      expect(engine.told.filter(({ runId }) => runId === run.id).map(({ type }) => type)).toEqual(
+        entries.map(({ type }) => type),
+      );
+    }
+    expect(engine.told[0]).toMatchObject({ agent: 'support', version: '1', sessionId: null, at: expect.any(Number) });
+  });
+
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new Error('observer broke');
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('observer broke'))],
+    ['rejects with nothing', () => Promise.reject(undefined)],
+    [
+      'returns a thenable that rejects',
+      () =>
+        ({
+          then: (_: unknown, reject: (error: unknown) => void) => reject(new Error('observer broke')),
+        }) as unknown as Promise<void>,
+    ],
+  ])('OPS-4: one that %s is logged and changes nothing, for the run and for the others', async (_, onEvent) => {
+    const unhandled: unknown[] = [];
+    const onUnhandled = (error: unknown) => unhandled.push(error);
+    process.on('unhandledRejection', onUnhandled);
+    try {
+      const engine = await observed({ onEvent });
+      const run = await engine.runs.startAndWait(start);
+      expect(run.status).toBe('completed');
+      await until(() => sequences(engine.told, run.id).length === run.sequence);
+      await until(() => engine.logged.length === run.sequence);
+      expect(engine.logged[0]).toMatchObject({ level: 'warn', fields: { runId: run.id } });
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      expect(unhandled).toEqual([]);
+    } finally {
+      process.off('unhandledRejection', onUnhandled);
+    }
+  });
+
+  it('OPS-4: a slow one delays neither the run nor other runs, and still gets everything in order', async () => {
+    const gate = signal();
+    const slow: LifecycleEvent[] = [];
+    const engine = await observed({
+      onEvent: async (event) => {
+        await gate.promise;
+        slow.push(event);
+      },
+    });
+    const [first, second] = await Promise.all([engine.runs.startAndWait(start), engine.runs.startAndWait(start)]);
+    expect([first.status, second.status]).toEqual(['completed', 'completed']);
+    expect(slow).toEqual([]);
+    gate.resolve();
+    await until(() => slow.length === first.sequence + second.sequence);
+    for (const run of [first, second])
+      expect(sequences(slow, run.id)).toEqual(Array.from({ length: run.sequence }, (_, index) => index + 1));
+  });
+
+  it('OPS-4: are told of what callers do as well, in the process that did it', async () => {
+    const engine = await observed();
+    engine.worker.pause();
+    const head = await engine.runs.start({ ...start, sessionId: 's' });
+    const next = await engine.runs.start({ ...start, sessionId: 's', enqueue: true });
+    await engine.runs.cancel(head.id, { by: 'ann' });
+    expect(engine.told.map(({ runId, type }) => [runId, type])).toEqual(
+      expect.arrayContaining([
+        [head.id, 'run.cancelled'],
+        [next.id, 'run.dequeued'],
+      ]),
+    );
+  });
+
+  it('OPS-4: an entry whose commit was answered late is told all the same, once', async () => {
+    const store = new FailingStore(new MemoryRunStore());
+    const model = scriptedModel(script, { place: 'transcript' });
+    const engine = await engineOver(store, agent(model, [tool('work', () => 'worked')]));
+    store.fail('append', { lost: true });
+    store.fail('transition', { lost: true });
+    const run = await engine.runs.startAndWait(start);
+    await until(() => engine.told.at(-1)?.type === 'run.completed');
+    expect(sequences(engine.told, run.id)).toEqual(Array.from({ length: run.sequence }, (_, index) => index + 1));
+  });
+
+  it('OPS-4: a run that changes its process is told by each of them from where it had it', async () => {
+    const store = new MemoryRunStore();
+    const hanging = scriptedModel([{ hang: 'deaf' }]);
+    const first = await mortalEngine(store, agent(hanging));
+    const run = await first.runs.start(start);
+    await hanging.requested(1);
+    await first.crash();
+    const second = await engineOver(store, agent(scriptedModel([{ text: 'done' }])));
+    await second.runs.result(run.id);
+    const told = [...sequences(first.told, run.id), ...sequences(second.told, run.id)];
+    expect(told).toEqual(Array.from({ length: (await journalOf(store, run.id)).length }, (_, index) => index + 1));
+  });
+
+  it('OPS-4: late evidence of a cancelled run is told too', async () => {
+    const started = signal();
+    const release = signal();
+    const store = new MemoryRunStore();
+    const engine = await engineOver(
+      store,
+      agent(scriptedModel([{ calls: [{ name: 'work' }] }]), [tool('work', () => (started.resolve(), release.promise))]),
+    );
+    const run = await engine.runs.start(start);
+    await started.promise;
+    await engine.runs.cancel(run.id);
+    release.resolve();
+    await until(() => engine.told.at(-1)?.type === 'operation.late_result');
+    expect(sequences(engine.told, run.id)).toEqual(Array.from({ length: engine.told.length }, (_, index) => index + 1));
+  });
+});

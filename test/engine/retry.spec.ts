@@ -1,0 +1,169 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import type { RunRecord } from '../../lib/contracts/run.js';
+import { RUN_STATUSES } from '../../lib/contracts/run-status.js';
+import type { Scripted } from '../../lib/model/scripted/script-step.js';
+import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
+import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
+import { submit } from '../../lib/testing/store-contract/scenario.js';
+import { mortalEngine } from '../support/crash.js';
+import { agent, engineOver, stopEngines, tool } from '../support/engine-harness.js';
+import { entriesOf, journalOf, rowOf } from '../support/journal-of.js';
+import { signal } from '../support/signal.js';
+
+afterEach(stopEngines);
+
+const start = { agent: 'support', prompt: 'hello' };
+
+/** Two turns of a tool, then a reply that fails until `heal` is called. */
+function failing() {
+  const state = { healed: false };
+  const steps: Scripted[] = [
+    { calls: [{ name: 'work' }] },
+    () => (state.healed ? { text: 'done' } : { fail: { status: 503, times: Number.POSITIVE_INFINITY } }),
+  ];
+  return { state, model: scriptedModel(steps, { place: 'transcript' }) };
+}
+
+describe('retrying a run', () => {
+  it('JRN-11: a failed one goes on after its last result; the failures of its unfinished call are counted anew', async () => {
+    const store = new MemoryRunStore();
+    const { state, model } = failing();
+    let executed = 0;
+    const engine = await engineOver(store, agent(model, [tool('work', () => ++executed, { recovery: 'manual' })]));
+    const run = await engine.runs.startAndWait(start);
+    expect(run).toMatchObject({ status: 'failed', error: { code: 'MODEL_RETRIES_EXHAUSTED' } });
+    expect(model.requests).toHaveLength(4);
+    await engine.runs.retry(run.id, { by: 'ann', reason: 'provider is back' });
+    // Still down: three more requests before it fails again.
+    expect((await engine.runs.result(run.id)).status).toBe('failed');
+    expect(model.requests).toHaveLength(7);
+    state.healed = true;
+    await engine.runs.retry(run.id);
+    const ended = await engine.runs.result(run.id);
+    expect(ended).toMatchObject({ status: 'completed', output: 'done', turn: 2 });
+    expect(ended.error).toBeUndefined();
+    expect(executed).toBe(1);
+    expect(await entriesOf(store, run.id, 'run.retried')).toMatchObject([
+      { by: 'ann', reason: 'provider is back' },
+      {},
+    ]);
+    expect((await entriesOf(store, run.id, 'run.resumed')).map(({ cause }) => cause)).toContain('retried');
+    expect((await entriesOf(store, run.id, 'model.started')).at(-1)).toMatchObject({ key: 'r1.m2', attempt: 7 });
+  });
+
+  it('JRN-11: opens the run again: no error, no end', async () => {
+    const store = new MemoryRunStore();
+    await submit(store, {
+      id: 'r',
+      status: 'failed',
+      error: { code: 'X', message: 'x' },
+      output: 'half',
+      finishedAt: 5,
+      attempt: 3,
+      owner: 'gone',
+    });
+    const engine = await engineOver(store, agent(scriptedModel([])));
+    engine.worker.pause();
+    const run = await engine.runs.retry('r');
+    expect(run).toMatchObject({ status: 'pending', phase: 'active', attempt: 3 });
+    expect(run.error).toBeUndefined();
+    expect(run.finishedAt).toBeUndefined();
+    expect(run.output).toBeUndefined();
+  });
+
+  it.each(RUN_STATUSES.filter((status) => status !== 'failed' && status !== 'needs_attention'))(
+    'RUN-1: one that is %s is not retried',
+    async (status) => {
+      const store = new MemoryRunStore();
+      await submit(store, { id: 'r', status });
+      const engine = await engineOver(store, agent(scriptedModel([])));
+      engine.worker.pause();
+      await expect(engine.runs.retry('r')).rejects.toMatchObject({
+        code: 'ILLEGAL_TRANSITION',
+        details: { status, verb: 'retry' },
+      });
+      expect((await rowOf(store, 'r')).status).toBe(status);
+    },
+  );
+
+  it('JRN-11: does not unlock a manual tool', async () => {
+    const store = new MemoryRunStore();
+    const entered = signal();
+    let executed = 0;
+    const script = [{ calls: [{ name: 'pay' }] }, { text: 'done' }];
+    const pay = (hangs: boolean) =>
+      tool('pay', () => (executed++, entered.resolve(), hangs ? new Promise(() => undefined) : 'paid'), {
+        recovery: 'manual',
+      });
+    const first = await mortalEngine(store, agent(scriptedModel(script), [pay(true)]));
+    const run = await first.runs.start(start);
+    await entered.promise;
+    await first.crash();
+    const engine = await engineOver(store, agent(scriptedModel(script, { place: 'transcript' }), [pay(false)]));
+    expect((await engine.runs.result(run.id)).status).toBe('needs_attention');
+    await engine.runs.retry(run.id);
+    expect(await engine.runs.result(run.id)).toMatchObject({
+      status: 'needs_attention',
+      attention: { operationKey: 'r1.m1.t0' },
+    });
+    expect(executed).toBe(1);
+  });
+
+  it('JRN-11: is refused once a later run of its session has started, and takes the session back where none has', async () => {
+    const store = new MemoryRunStore();
+    const model = scriptedModel(
+      [
+        ({ messages }) =>
+          JSON.stringify(messages.at(-1)).includes('bad')
+            ? { fail: { status: 400, times: Number.POSITIVE_INFINITY } }
+            : { text: 'ok' },
+      ],
+      { place: 'transcript' },
+    );
+    const engine = await engineOver(store, agent(model));
+    const failed = await engine.runs.startAndWait({ ...start, prompt: 'bad', sessionId: 's' });
+    expect(failed.status).toBe('failed');
+    engine.worker.pause();
+    await engine.runs.retry(failed.id);
+    expect((await store.session('s'))?.headRunId).toBe(failed.id);
+    await expect(engine.runs.start({ ...start, sessionId: 's' })).rejects.toMatchObject({ code: 'SESSION_BUSY' });
+    engine.worker.resume();
+    expect((await engine.runs.result(failed.id)).status).toBe('failed');
+    await engine.runs.startAndWait({ ...start, sessionId: 's' });
+    const before = await journalOf(store, failed.id);
+    await expect(engine.runs.retry(failed.id)).rejects.toMatchObject({ code: 'ILLEGAL_TRANSITION' });
+    expect(await journalOf(store, failed.id)).toEqual(before);
+  });
+
+  it('JRN-7a: is refused where nobody alive could execute it, and costs no attempt', async () => {
+    const store = new MemoryRunStore();
+    await submit(store, { id: 'r', status: 'failed', definitionHash: 'hash-of-old', attempt: 2 });
+    const engine = await engineOver(store, agent(scriptedModel([])));
+    await expect(engine.runs.retry('r')).rejects.toMatchObject({
+      code: 'VERSION_UNAVAILABLE',
+      details: { wanted: 'support@1#hash-of-old', offered: ['support@1#hash-1'] },
+    });
+    expect(await rowOf(store, 'r')).toMatchObject({ status: 'failed', attempt: 2 });
+  });
+
+  it('JRN-11: clears the count of recoveries: the run gets all of them again', async () => {
+    const store = new MemoryRunStore();
+    const attention: RunRecord['attention'] = { reason: 'recovery_exhausted', detail: 'x' };
+    await submit(store, { id: 'r', status: 'needs_attention', attention, recoveries: 5, attempt: 6 });
+    const engine = await engineOver(store, agent(scriptedModel([])));
+    engine.worker.pause();
+    const run = await engine.runs.retry('r');
+    expect(run).toMatchObject({ status: 'pending', recoveries: 0 });
+    expect(run.attention).toBeUndefined();
+  });
+
+  it('JRN-11: of two at once one is told that there is nothing to retry any more', async () => {
+    const store = new MemoryRunStore();
+    await submit(store, { id: 'r', status: 'failed' });
+    const engine = await engineOver(store, agent(scriptedModel([])));
+    engine.worker.pause();
+    const answers = await Promise.allSettled([engine.runs.retry('r'), engine.runs.retry('r')]);
+    expect(answers.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+    expect(await entriesOf(store, 'r', 'run.retried')).toHaveLength(1);
+  });
+});

@@ -1,0 +1,201 @@
+import { describe, expect, it } from '@jest/globals';
+import type { InboxMessage } from '../../lib/contracts/interaction.js';
+import type { JournalEntry } from '../../lib/contracts/journal-entry.js';
+import type { LockedRun } from '../../lib/contracts/ports/run-store.port.js';
+import type { RunRecord, SessionRecord } from '../../lib/contracts/run.js';
+import { RUN_STATUSES } from '../../lib/contracts/run-status.js';
+import { decideLeave, settlement, type Leave } from '../../lib/engine/settle-run.js';
+import { advanceSession } from '../../lib/engine/sessions.js';
+import { aRun, anInteraction, note, totalsOf } from '../../lib/testing/store-contract/scenario.js';
+
+const NOW = 1_700_000_100_000;
+
+function locked(run: Partial<RunRecord> = {}, more: Partial<LockedRun> = {}): LockedRun {
+  return {
+    now: NOW,
+    run: aRun(NOW - 1_000, {
+      status: 'running',
+      attempt: 2,
+      owner: 'me',
+      claimedAt: NOW - 500,
+      activeMs: 100,
+      sequence: 7,
+      ...run,
+    }),
+    lease: null,
+    interactions: [],
+    inbox: [],
+    session: null,
+    nextInSession: null,
+    ...more,
+  };
+}
+
+const completed: JournalEntry = { type: 'run.completed', at: NOW };
+const leave = (over: Partial<Leave> = {}): Leave => ({
+  attempt: 2,
+  verb: 'complete',
+  sequence: 7,
+  results: [note('result')],
+  entries: () => [completed],
+  totals: totalsOf(3),
+  change: () => ({ output: 'done' }),
+  ...over,
+});
+
+const session = (over: Partial<SessionRecord> = {}): SessionRecord => ({
+  id: 's',
+  mode: 'serial',
+  headRunId: 'run-1',
+  latestCompletedRunId: 'before',
+  lastOrder: 3,
+  startedOrder: 1,
+  ...over,
+});
+
+describe('how an attempt leaves its run', () => {
+  it('I3: writes its last results, the change and the end in one go, with the active time', () => {
+    const { run, result } = decideLeave(locked(), leave());
+    expect(run).toMatchObject({
+      change: { status: 'completed', output: 'done', finishedAt: NOW, activeMs: 600 },
+      entries: [note('result'), completed],
+      totals: totalsOf(3),
+    });
+    expect(result).toMatchObject({ outcome: 'left', entries: [note('result'), completed] });
+  });
+
+  it('OWN-2: is fenced by another attempt and by every status but running', () => {
+    for (const attempt of [1, 3])
+      expect(() => decideLeave(locked({ attempt }), leave())).toThrow(expect.objectContaining({ code: 'FENCED' }));
+    for (const status of RUN_STATUSES.filter((one) => one !== 'running'))
+      expect(() => decideLeave(locked({ status }), leave())).toThrow(expect.objectContaining({ code: 'FENCED' }));
+  });
+
+  it('STO-4: another sequence under the same attempt is a broken promise of the store', () => {
+    for (const sequence of [5, 6, 9])
+      expect(() => decideLeave(locked({ sequence }), leave())).toThrow(
+        expect.objectContaining({ code: 'STORE_BROKEN' }),
+      );
+  });
+
+  it('I10: recognises its own work after a commit whose answer was lost', () => {
+    const decision = decideLeave(locked({ status: 'completed', sequence: 9 }), leave());
+    expect(decision).toEqual({ result: { outcome: 'already', entries: [note('result'), completed], news: [] } });
+    // The same status at another place is somebody else's.
+    expect(() => decideLeave(locked({ status: 'completed', sequence: 10 }), leave())).toThrow(
+      expect.objectContaining({ code: 'FENCED' }),
+    );
+    expect(() => decideLeave(locked({ status: 'completed', sequence: 9, attempt: 3 }), leave())).toThrow(
+      expect.objectContaining({ code: 'FENCED' }),
+    );
+  });
+
+  it("I12: does nothing before its time by the store's clock", () => {
+    expect(decideLeave(locked(), leave({ verb: 'time_out', notBefore: NOW + 1 }))).toEqual({
+      result: { outcome: 'too_early', entries: [], news: [] },
+    });
+    expect(decideLeave(locked(), leave({ verb: 'time_out', notBefore: NOW })).run?.change.status).toBe('timed_out');
+  });
+
+  it.each([
+    ['back_off', 'retry_wait'],
+    ['hand_over', 'pending'],
+    ['call_attention', 'needs_attention'],
+    ['suspend', 'waiting'],
+    ['interrupt', 'interrupted'],
+  ] as const)('SUB-4: %s leaves the run open, and its session with it', (verb, status) => {
+    const decision = decideLeave(locked({}, { session: session() }), leave({ verb }));
+    expect(decision.run?.change).toMatchObject({ status });
+    expect(decision.run?.change).not.toHaveProperty('finishedAt');
+    expect(decision.session).toBeUndefined();
+    expect(decision.nextInSession).toBeUndefined();
+  });
+});
+
+describe('settling a run', () => {
+  it('withdraws its open asks and messages, and clears what an open run has', () => {
+    const asks = [
+      anInteraction({ id: 'open', status: 'pending' }),
+      anInteraction({ id: 'decided', status: 'approved' }),
+    ];
+    const message: InboxMessage = {
+      runId: 'run-1',
+      requestId: 'q',
+      order: 1,
+      sender: 'ann',
+      message: 'x',
+      status: 'queued',
+      createdAt: 1,
+    };
+    const delivered: InboxMessage = { ...message, requestId: 'p', status: 'delivered' };
+    const decision = settlement(
+      locked({}, { interactions: asks, inbox: [message, delivered] }),
+      { status: 'cancelled' },
+      [],
+    );
+    expect(decision.interactions).toEqual([{ ...asks[0], status: 'cancelled', decidedAt: NOW }]);
+    expect(decision.inbox).toEqual([{ ...message, status: 'withdrawn' }]);
+    expect(decision.run?.change).toEqual({
+      status: 'cancelled',
+      waitingFor: [],
+      attention: null,
+      wake: null,
+      nextAttemptAt: null,
+      interruptRequestedAt: null,
+      finishedAt: NOW,
+    });
+  });
+
+  it('SUB-5: chains a completed run to the one that completed before it; others join no history', () => {
+    expect(settlement(locked({}, { session: session() }), { status: 'completed' }, []).run?.change.precedingRunId).toBe(
+      'before',
+    );
+    for (const status of ['failed', 'cancelled', 'timed_out', 'blocked'] as const) {
+      const decision = settlement(locked({}, { session: session() }), { status }, []);
+      expect(decision.run?.change).not.toHaveProperty('precedingRunId');
+      expect(decision.session).toEqual({ headRunId: null });
+    }
+  });
+});
+
+describe("a session's advance", () => {
+  const next = aRun(NOW, { id: 'next', status: 'queued', sessionOrder: 2 });
+
+  it('SUB-4: makes the next run in line pending, with its history fixed to the latest completed one', () => {
+    const advanced = advanceSession(locked({}, { session: session(), nextInSession: next }), true);
+    expect(advanced).toMatchObject({
+      session: { headRunId: 'next', startedOrder: 2, latestCompletedRunId: 'run-1' },
+      nextInSession: {
+        change: { status: 'pending', historyRunId: 'run-1', historyCaptured: true, wake: { cause: 'submitted' } },
+        entries: [{ type: 'run.dequeued', after: 'run-1' }],
+      },
+    });
+    const failed = advanceSession(locked({}, { session: session(), nextInSession: next }), false);
+    expect(failed.nextInSession?.change.historyRunId).toBe('before');
+    expect(failed.session).not.toHaveProperty('latestCompletedRunId');
+  });
+
+  it('SUB-4: frees the session when nobody waits', () => {
+    expect(advanceSession(locked({}, { session: session() }), true)).toEqual({
+      session: { latestCompletedRunId: 'run-1', headRunId: null },
+    });
+  });
+
+  it('SUB-4: a run that is not at the head moves nobody', () => {
+    expect(
+      advanceSession(locked({}, { session: session({ headRunId: 'other' }), nextInSession: next }), false),
+    ).toEqual({});
+  });
+
+  it('SUB-4a: a parallel run only joins the history', () => {
+    const parallel = session({ mode: 'parallel', headRunId: null });
+    expect(advanceSession(locked({}, { session: parallel }), true)).toEqual({
+      session: { latestCompletedRunId: 'run-1' },
+    });
+    expect(advanceSession(locked({}, { session: parallel }), false)).toEqual({});
+  });
+
+  it('a run without a session moves nobody', () => {
+    expect(advanceSession(locked(), true)).toEqual({});
+  });
+});
