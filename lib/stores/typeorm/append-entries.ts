@@ -6,17 +6,14 @@ import type { AppendRequest } from '../../contracts/ports/run-store.port.js';
 import { FencedError } from '../../errors/store/fenced.error.js';
 import { SequenceConflictError } from '../../errors/store/sequence-conflict.error.js';
 import { perDialect, type Dialect } from './dialect.js';
+import { isRowThere, type WrittenRow } from './journal-row.js';
 import { queryOne, type Program } from './program.js';
 import { totalsText } from './run.mapper.js';
 
 /** An append with its text made, before any transaction begins (STO-3). */
-export interface PreparedAppend {
-  readonly runId: string;
-  readonly attempt: number;
-  readonly firstSequence: number;
+export interface PreparedAppend extends WrittenRow {
   readonly count: number;
   readonly totals: string;
-  readonly entries: string;
   /** Known to come right after the last entry, so that nobody has to look. */
   readonly isNext: boolean;
 }
@@ -39,7 +36,6 @@ export function prepareAppend(
 const statements = perDialect(({ tables }) => ({
   run: `SELECT status, attempt FROM ${tables.runs} WHERE id = ?`,
   last: `SELECT first_sequence, entry_count FROM ${tables.journal} WHERE run_id = ? ORDER BY first_sequence DESC LIMIT 1`,
-  row: `SELECT attempt, entries FROM ${tables.journal} WHERE run_id = ? AND first_sequence = ?`,
 }));
 
 /**
@@ -51,7 +47,9 @@ export function* explainAppend(dialect: Dialect, append: PreparedAppend): Progra
   const sql = statements(dialect);
   const run = yield* queryOne(sql.run, [runId]);
   if (!run || run['status'] !== 'running' || Number(run['attempt']) !== attempt) {
-    const found = run ? `it is ${String(run['status'])} with attempt ${Number(run['attempt'])}` : 'there is no such run';
+    const found = run
+      ? `it is ${String(run['status'])} with attempt ${Number(run['attempt'])}`
+      : 'there is no such run';
     throw new FencedError(`Attempt ${attempt} no longer owns run ${runId}: ${found}. Its worker must stop the run.`, {
       details: { runId, attempt },
     });
@@ -59,8 +57,7 @@ export function* explainAppend(dialect: Dialect, append: PreparedAppend): Progra
   const last = yield* queryOne(sql.last, [runId]);
   const sequence = last ? Number(last['first_sequence']) + Number(last['entry_count']) - 1 : 0;
   if (count === 0 && firstSequence === sequence + 1) return;
-  const stored = yield* queryOne(sql.row, [runId, firstSequence]);
-  if (stored && Number(stored['attempt']) === attempt && stored['entries'] === append.entries) return;
+  if (yield* isRowThere(dialect, append)) return;
   throw new SequenceConflictError(
     `Run ${runId} stands at sequence ${sequence}; ${count} entries from ${firstSequence} on are neither its next ones nor a repetition.`,
     { details: { runId, sequence, firstSequence } },

@@ -7,18 +7,19 @@ import type { RunRecord, SessionRecord } from '../../contracts/run.js';
 import { StoreConflictError } from '../../errors/store/store-conflict.error.js';
 import { perDialect, type Dialect } from './dialect.js';
 import { insertJournalRow } from './journal-row.js';
+import type { Landing } from './landing.js';
 import { LostRaceError } from './lost-race.error.js';
 import { metadataRows } from './metadata.mapper.js';
 import { insertOrLeave, query, queryOne, write, type Program } from './program.js';
 import { RUN_COLUMNS, headerOf, runOf, sessionOf } from './run.mapper.js';
-import { runView } from './run-view.js';
+import { recordView } from './run-view.js';
 
 const SESSION_COLUMNS = ['id', 'mode', 'head_run_id', 'latest_completed_run_id', 'last_order', 'started_order'];
 
 const statements = perDialect((dialect) => ({
   lockSession: `SELECT ${SESSION_COLUMNS.join(', ')} FROM ${dialect.tables.sessions} WHERE id = ?${dialect.forUpdate}`,
-  same: `${runView(dialect)} WHERE r.id = ? OR (r.request_scope = ? AND r.request_id = ?)`,
-  clock: `SELECT ${dialect.now} AS clock`,
+  same: sameWithClock(dialect, ''),
+  sameLatest: sameWithClock(dialect, dialect.readLatest),
   insertSession: dialect.insertOrLeave(dialect.tables.sessions, SESSION_COLUMNS),
   updateSession: `UPDATE ${dialect.tables.sessions} SET ${SESSION_COLUMNS.slice(1)
     .map((name) => `${name} = ?`)
@@ -27,31 +28,38 @@ const statements = perDialect((dialect) => ({
   insertMetadata: `INSERT INTO ${dialect.tables.metadata} (run_id, name, value) VALUES (?, ?, ?)`,
 }));
 
-export function* createRun(dialect: Dialect, request: CreateRequest): Program<CreateResult> {
-  const situation = yield* readSituation(dialect, request);
+/** The clock, and beside it the runs that have the id or the request already; one row without a run where there are none. */
+function sameWithClock(dialect: Dialect, clause: string): string {
+  const same = `${recordView(dialect)} WHERE r.id = ? OR (r.request_scope = ? AND r.request_id = ?)${clause}`;
+  return `SELECT c.clock, s.* FROM (SELECT ${dialect.now} AS clock) c LEFT JOIN (${same}) s ON 1 = 1`;
+}
+
+/** @param races how often a race was lost before inside the same transaction, whose snapshot may be older than what won it */
+export function* createRun(dialect: Dialect, request: CreateRequest, races = 0): Program<Landing<CreateResult>> {
+  const situation = yield* readSituation(dialect, request, races > 0);
   const decision = request.decide(situation);
   if (decision.do === 'refuse') throw decision.error;
-  if (decision.do === 'return') return { run: decision.run, created: false };
+  if (decision.do === 'return') return { value: { run: decision.run, created: false }, row: null };
   const { entries, totals } = decision;
   const run: RunRecord = { ...decision.run, revision: 1, sequence: entries.length, totals };
   const sql = statements(dialect);
   if (decision.session) yield* putSession(dialect, decision.session, situation.session !== null);
   const isNew = yield* insertOrLeave(sql.insertRun, [...headerOf(run), totals.results]);
   if (!isNew) throw taken(run, situation);
-  if (entries.length > 0) yield* insertJournalRow(dialect, run.id, 1, run.attempt, entries, totals);
-  for (const row of metadataRows(run)) yield* write(sql.insertMetadata, row);
-  return { run: JSON.parse(JSON.stringify(run)) as RunRecord, created: true };
+  const row = entries.length > 0 ? yield* insertJournalRow(dialect, run.id, 1, run.attempt, entries, totals) : null;
+  for (const values of metadataRows(run)) yield* write(sql.insertMetadata, values);
+  return { value: { run: JSON.parse(JSON.stringify(run)) as RunRecord, created: true }, row };
 }
 
-function* readSituation(dialect: Dialect, request: CreateRequest): Program<CreateSituation> {
+function* readSituation(dialect: Dialect, request: CreateRequest, latest: boolean): Program<CreateSituation> {
   const { runId, sessionId, requestScope, requestId } = request;
   const sql = statements(dialect);
   const session = sessionId === null ? undefined : yield* queryOne(sql.lockSession, [sessionId]);
   // After the session's lock was granted: at READ COMMITTED a later statement sees what the holder committed (decision 2).
-  const same = (yield* query(sql.same, [runId, requestScope, requestId])).map(runOf);
-  const clock = yield* queryOne(sql.clock);
+  const rows = yield* query(latest ? sql.sameLatest : sql.same, [runId, requestScope, requestId]);
+  const same = rows.filter((row) => row['id'] !== null).map(runOf);
   return {
-    now: Number(clock?.['clock']),
+    now: Number(rows[0]?.['clock']),
     session: session ? sessionOf(session) : null,
     sameRequest: same.find((run) => run.requestScope === requestScope && run.requestId === requestId) ?? null,
     sameId: same.find((run) => run.id === runId) ?? null,

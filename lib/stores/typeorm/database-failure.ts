@@ -20,6 +20,8 @@ export class DatabaseFailure extends Error {
     readonly verdict: FailureVerdict,
     /** The driver's code, e.g. `SQLITE_FULL` or `ER_LOCK_DEADLOCK`. */
     readonly databaseCode: string,
+    /** The connection is gone, and with it the answer. */
+    readonly isConnectionLost = false,
   ) {
     super(`The database answered ${databaseCode}.`);
   }

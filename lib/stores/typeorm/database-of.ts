@@ -1,6 +1,9 @@
 /** Picks the twin for a data source. */
 import type { DataSource } from 'typeorm';
 import { InvalidConfigurationError } from '../../errors/configuration/invalid-configuration.error.js';
+import { MysqlDriver } from './mysql/mysql-driver.js';
+import { PooledDatabase } from './pooled/pooled-database.js';
+import { PostgresDriver } from './postgres/postgres-driver.js';
 import type { RunDatabase } from './run-database.js';
 import { SqliteDatabase } from './sqlite/sqlite-database.js';
 
@@ -10,6 +13,11 @@ export function databaseOf(dataSource: DataSource, timeoutMs: number): RunDataba
   switch (type) {
     case 'better-sqlite3':
       return new SqliteDatabase(dataSource, timeoutMs);
+    case 'mysql':
+    case 'mariadb':
+      return new PooledDatabase(dataSource, new MysqlDriver(dataSource), timeoutMs);
+    case 'postgres':
+      return new PooledDatabase(dataSource, new PostgresDriver(dataSource), timeoutMs);
     default:
       throw new InvalidConfigurationError([
         `The data source is of type ${type}, on which runs cannot be stored. Use better-sqlite3, mysql, mariadb or postgres.`,

@@ -34,6 +34,8 @@ export interface Dialect {
   readonly forUpdate: string;
   /** Clause: the same, but leave out rows that somebody else holds. */
   readonly forUpdateSkipLocked: string;
+  /** Clause: read what is committed now, also in a transaction with an older snapshot; empty where that cannot be, or is always so. */
+  readonly readLatest: string;
   /** Query: one row if the table with the schema's version is there. */
   readonly hasSchemaTable: string;
   /** Expression: the size of a text column in bytes, without reading the text where the database can. */

@@ -30,7 +30,16 @@ type InteractionBody = Pick<
 
 export function interactionRow(one: Interaction): SqlValue[] {
   const { callId, tool, reason, risk, approverRole, questions, decision } = one;
-  const body: InteractionBody = { callId, tool, arguments: one.arguments, reason, risk, approverRole, questions, decision };
+  const body: InteractionBody = {
+    callId,
+    tool,
+    arguments: one.arguments,
+    reason,
+    risk,
+    approverRole,
+    questions,
+    decision,
+  };
   return [
     one.id,
     one.runId,
@@ -83,7 +92,10 @@ export function inboxRow(message: InboxMessage): SqlValue[] {
 }
 
 export function inboxMessageOf(row: Row): InboxMessage {
-  const body = readable(row['run_id'], 'A message', () => fromColumn('json', row['body'])) as Pick<InboxMessage, 'sender' | 'message'>;
+  const body = readable(row['run_id'], 'A message', () => fromColumn('json', row['body'])) as Pick<
+    InboxMessage,
+    'sender' | 'message'
+  >;
   return {
     runId: row['run_id'] as string,
     requestId: row['request_id'] as string,

@@ -1,7 +1,7 @@
 /** Group of lists: pages in a stable order by creation and id, filtered by what has an index or a column (STO-8). Values are always bound, never spelled. */
 import type { Interaction } from '../../contracts/interaction.js';
 import type { InteractionQuery, ListQuery, Page } from '../../contracts/ports/run-store.port.js';
-import type { RunSummary } from '../../contracts/run.js';
+import type { RunMetadata, RunSummary } from '../../contracts/run.js';
 import { comparable } from './column.mapper.js';
 import { marks, padded, type Dialect } from './dialect.js';
 import { interactionOf } from './interaction.mapper.js';
@@ -46,10 +46,7 @@ export function* listRuns(dialect: Dialect, wanted: ListQuery): Program<Page<Run
     .equal('r.agent', wanted.agent)
     .oneOf('r.status', wanted.statuses)
     .equal('r.parent_run_id', wanted.parentRunId);
-  for (const [name, value] of Object.entries(wanted.metadata ?? {})) {
-    const rows = `SELECT m.run_id FROM ${dialect.tables.metadata} m WHERE m.name = ? AND m.value = ?`;
-    filter.add(`r.id IN (${rows})`, comparable(name), metadataValue(value));
-  }
+  addMetadata(filter, 'r.id', wanted.metadata, dialect);
   if (wanted.cursor !== undefined) {
     const { createdAt, id } = placeOf('runs', wanted.cursor);
     filter.add('r.created_at <= ? AND (r.created_at < ? OR r.id < ?)', createdAt, createdAt, id);
@@ -71,6 +68,7 @@ export function* listInteractions(dialect: Dialect, wanted: InteractionQuery): P
     .equal('i.session_id', wanted.sessionId)
     .equal('i.agent', wanted.agent)
     .equal('i.approver_role', wanted.approverRole === undefined ? undefined : comparable(wanted.approverRole));
+  addMetadata(filter, 'i.run_id', wanted.metadata, dialect);
   if (wanted.cursor !== undefined) {
     const { createdAt, id } = placeOf('interactions', wanted.cursor);
     filter.add('i.created_at >= ? AND (i.created_at > ? OR i.id > ?)', createdAt, createdAt, id);
@@ -80,6 +78,14 @@ export function* listInteractions(dialect: Dialect, wanted: InteractionQuery): P
     [...filter.params, wanted.limit + 1],
   );
   return pageOf('interactions', rows.map(interactionOf), wanted.limit);
+}
+
+/** Every pair selects runs of its own, by the index over names and values. */
+function addMetadata(filter: Filter, runId: string, metadata: RunMetadata = {}, dialect: Dialect): void {
+  for (const [name, value] of Object.entries(metadata)) {
+    const rows = `SELECT m.run_id FROM ${dialect.tables.metadata} m WHERE m.name = ? AND m.value = ?`;
+    filter.add(`${runId} IN (${rows})`, comparable(name), metadataValue(value));
+  }
 }
 
 /** One row more than the page was read: it tells whether there is a next one. */

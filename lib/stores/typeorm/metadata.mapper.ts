@@ -14,6 +14,7 @@ export function metadataRows(run: { id: string; metadata: RunMetadata }): SqlVal
 
 /** The text a value is found by; its type does not matter, since a query string has none. Longer texts are found by their SHA-256. */
 export function metadataValue(value: string | number | boolean): string {
-  const text = comparable(String(value));
+  // Collations of MySQL and MariaDB may ignore blanks at the end.
+  const text = comparable(String(value)).replace(/ $/, '\\u0020');
   return text.length <= LONGEST_VALUE ? text : `sha256:${createHash('sha256').update(text).digest('hex')}`;
 }

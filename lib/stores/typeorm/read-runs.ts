@@ -22,10 +22,7 @@ const statements = perDialect((dialect) => {
   };
 });
 
-export function* loadRun(
-  dialect: Dialect,
-  runId: string,
-): Program<{ run: RunRecord; lease: LeaseView | null } | null> {
+export function* loadRun(dialect: Dialect, runId: string): Program<{ run: RunRecord; lease: LeaseView | null } | null> {
   const row = yield* queryOne(statements(dialect).run, [runId]);
   if (!row) return null;
   const run = runOf(row);
@@ -46,7 +43,9 @@ export function* readJournal(
   return { run, entries: entriesAfter(run, rows, after, limit) };
 }
 
-/** Unpacks rows up to the first gap. A gap right where the reader stands would hold it there for ever: that is corruption. */
+/**
+ * Unpacks rows up to the run's own sequence: the journal only grows, so that is the state the run was read in, though rows were read later. Stops at the first
+ * gap. A gap right where the reader stands would hold it there for ever: that is corruption. */
 function entriesAfter(run: RunRecord, rows: readonly Row[], after: number, limit: number): SequencedEntry[] {
   const entries: SequencedEntry[] = [];
   let expected: number | null = null;
@@ -56,7 +55,8 @@ function entriesAfter(run: RunRecord, rows: readonly Row[], after: number, limit
     const unpacked = entriesOf(run.id, row);
     expected = first + unpacked.length;
     for (const [index, entry] of unpacked.entries()) {
-      if (first + index > after && entries.length < limit) entries.push({ ...entry, sequence: first + index });
+      const sequence = first + index;
+      if (sequence > after && sequence <= run.sequence && entries.length < limit) entries.push({ ...entry, sequence });
     }
     if (entries.length >= limit) break;
   }

@@ -6,8 +6,11 @@ import type { PreparedAppend } from './append-entries.js';
 import type { Dialect } from './dialect.js';
 import type { Program } from './program.js';
 
-/** Makes a program; called again for each repetition of a transaction. */
-export type ProgramMaker<T> = () => Program<T>;
+/**
+ * Makes a program; called again for each repetition.
+ * @param races how often it lost a race before, inside the same transaction of the host
+ */
+export type ProgramMaker<T> = (races: number) => Program<T>;
 
 export interface RunDatabase {
   readonly dialect: Dialect;
@@ -15,12 +18,22 @@ export interface RunDatabase {
   open(): Promise<void>;
   /** Lets running work end. The connection stays the host's. */
   close(): Promise<void>;
-  /** Reads in one snapshot. @param doing what it is, in words, for errors */
+  /**
+   * Reads. The statements of a program have no snapshot in common: it must be right without one.
+   * @param doing what it is, in words, for errors
+   */
   read<T>(doing: string, program: ProgramMaker<T>): Promise<T>;
-  /** A transaction of our own; repeated where concurrent ones were in the way. */
-  write<T>(doing: string, program: ProgramMaker<T>): Promise<T>;
+  /**
+   * A transaction of our own; repeated where concurrent ones were in the way.
+   * @param hasLanded whether what gave this value was committed; asked where the answer to COMMIT was lost, after all that could still commit has ended.
+   * Without it the program runs again, which must then be right.
+   */
+  write<T>(doing: string, program: ProgramMaker<T>, hasLanded?: (value: T) => Program<boolean>): Promise<T>;
   append(append: PreparedAppend): Promise<void>;
-  /** Inside the host's open transaction: never repeated; where the program fails, what it wrote is taken back and the transaction stays usable. */
+  /**
+   * Inside the host's open transaction, which is never repeated; a lost race is, from a savepoint. Where the program fails, what it wrote is taken back and the
+   * transaction stays usable.
+   */
   join<T>(doing: string, transaction: unknown, program: ProgramMaker<T>): Promise<T>;
   /** Calls back after the outermost commit of the host's transaction, if the run is there then; never after its rollback. */
   afterHostCommit(transaction: unknown, runId: string, callback: () => void): void;

@@ -9,7 +9,11 @@ export async function runOnQueryRunner<T>(queryRunner: QueryRunner, dialect: Dia
   return step.value;
 }
 
-async function execute(queryRunner: QueryRunner, dialect: Dialect, { sql, params, writes }: Statement): Promise<Answer> {
+async function execute(
+  queryRunner: QueryRunner,
+  dialect: Dialect,
+  { sql, params, writes }: Statement,
+): Promise<Answer> {
   const result: unknown = await queryRunner.query(dialect.placed(sql), [...params]);
   return writes ? { rows: [], changes: 0 } : { rows: result as Row[], changes: 0 };
 }

@@ -11,11 +11,20 @@ export function lastRowJoin(dialect: Dialect): string {
 /** Columns that {@link lastRowJoin} brings. */
 export const LAST_ROW = 'j.first_sequence AS last_first, j.entry_count AS last_count, j.totals AS last_totals';
 
-/** Runs as `r` with everything a `RunRecord`, its lease and the clock need; a WHERE clause follows. */
-export function runView(dialect: Dialect): string {
+const HEADER = RUN_COLUMNS.map(({ name }) => `r.${name}`).join(', ');
+
+/**
+ * Runs as `r` with everything a `RunRecord`, its lease and the clock need; a WHERE clause follows.
+ * @param more further columns
+ */
+export function runView(dialect: Dialect, more: readonly string[] = []): string {
   return (
-    `SELECT ${RUN_COLUMNS.map(({ name }) => `r.${name}`).join(', ')}, ${LAST_ROW}, ` +
-    `w.heartbeat_at AS lease_heartbeat_at, w.lease_expires_at AS lease_expires_at, ${dialect.now} AS clock ` +
+    `SELECT ${[...more, HEADER].join(', ')}, ${LAST_ROW}, w.heartbeat_at AS lease_heartbeat_at, w.lease_expires_at AS lease_expires_at, ${dialect.now} AS clock ` +
     `FROM ${dialect.tables.runs} r ${lastRowJoin(dialect)} LEFT JOIN ${dialect.tables.workers} w ON w.id = r.owner`
   );
+}
+
+/** The same without the lease: no row of another table is involved that somebody else has to write. */
+export function recordView(dialect: Dialect): string {
+  return `SELECT ${HEADER}, ${LAST_ROW} FROM ${dialect.tables.runs} r ${lastRowJoin(dialect)}`;
 }

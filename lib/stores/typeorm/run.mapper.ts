@@ -88,7 +88,6 @@ export const SUMMARY_COLUMNS: readonly RunColumn[] = RUN_COLUMNS.filter(({ prope
   (SUMMARY_PROPERTIES as readonly string[]).includes(property),
 );
 
-
 /** A header ready to be written. Its text is made before the transaction begins where the caller can (STO-3). */
 export function headerOf(run: RunRecord): SqlValue[] {
   return RUN_COLUMNS.map(({ property, kind }) => toColumn(kind, run[property]));
@@ -103,7 +102,11 @@ export function changedColumns(change: RunChange): { name: string; value: SqlVal
 
 /** @throws JournalCorruptError */
 export function runOf(row: Row): RunRecord {
-  return readable(row['id'], 'The header', () => ({ ...headerFrom(RUN_COLUMNS, row), sequence: sequenceOf(row), totals: strictTotalsOf(row) })) as RunRecord;
+  return readable(row['id'], 'The header', () => ({
+    ...headerFrom(RUN_COLUMNS, row),
+    sequence: sequenceOf(row),
+    totals: strictTotalsOf(row),
+  })) as RunRecord;
 }
 
 /** As {@link runOf}, but unreadable totals count as none: a run with a broken journal can still be locked, and told to need attention. */
@@ -113,7 +116,10 @@ export function lockedRunOf(row: Row): RunRecord {
 
 /** One unreadable run never makes a list unreadable. */
 export function summaryOf(row: Row): RunSummary {
-  return readable(row['id'], 'The header', () => ({ ...headerFrom(SUMMARY_COLUMNS, row), ...placeOf(row) })) as RunSummary;
+  return readable(row['id'], 'The header', () => ({
+    ...headerFrom(SUMMARY_COLUMNS, row),
+    ...placeOf(row),
+  })) as RunSummary;
 }
 
 export function totalsText(totals: RunTotals): string {

@@ -8,7 +8,8 @@ import { InvalidRequestError } from '../../errors/request/invalid-request.error.
 
 const TARGET = Symbol.for('nestjs-agent-runs:query-runner');
 /** Statements by which a tool could end the transaction it was given. */
-const ENDS_TRANSACTION = /^\s*(?:COMMIT|END|ABORT|ROLLBACK(?!\s+(?:TRANSACTION\s+|WORK\s+)?TO\b)|BEGIN|START\s+TRANSACTION)\b/i;
+const ENDS_TRANSACTION =
+  /^\s*(?:COMMIT|END|ABORT|ROLLBACK(?!\s+(?:TRANSACTION\s+|WORK\s+)?TO\b)|BEGIN|START\s+TRANSACTION)\b/i;
 
 export interface ToolManager {
   readonly manager: EntityManager;

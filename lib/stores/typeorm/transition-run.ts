@@ -16,11 +16,14 @@ import { IllegalTransitionError } from '../../errors/request/illegal-transition.
 import { BrokenStoreError } from '../../errors/store/broken-store.error.js';
 import { perDialect, type Dialect } from './dialect.js';
 import { inboxMessageOf, interactionOf } from './interaction.mapper.js';
-import { insertJournalRow } from './journal-row.js';
+import { insertJournalRow, type WrittenRow } from './journal-row.js';
+import type { Landing } from './landing.js';
 import { putInteraction, putMessage } from './put-interaction.js';
 import { query, queryOne, write, type Program, type Row } from './program.js';
 import { changedColumns, leaseOf, lockedRunOf, sessionOf, totalsText } from './run.mapper.js';
 import { runView } from './run-view.js';
+
+const UNUSED = `status NOT IN ('used', 'cancelled')`;
 
 const statements = perDialect((dialect) => {
   const { runs, sessions, interactions, inbox, journal } = dialect.tables;
@@ -31,8 +34,12 @@ const statements = perDialect((dialect) => {
     lockRun: `SELECT id FROM ${runs} WHERE id = ?${dialect.forUpdate}`,
     lockRunOrSkip: `SELECT id FROM ${runs} WHERE id = ?${dialect.forUpdateSkipLocked}`,
     lockNext: `SELECT id FROM ${runs} WHERE session_id = ? AND status = 'queued' AND id <> ? ORDER BY session_order LIMIT 1${dialect.forUpdate}`,
-    run: `${runView(dialect)} WHERE r.id = ?`,
-    interactions: `SELECT * FROM ${interactions} WHERE run_id = ? AND status NOT IN ('used', 'cancelled') ORDER BY created_at, id`,
+    // Most runs have neither asks nor messages: their numbers save two statements.
+    run: `${runView(dialect, [
+      `(SELECT COUNT(*) FROM ${interactions} i WHERE i.run_id = r.id AND ${UNUSED}) AS asks`,
+      `(SELECT COUNT(*) FROM ${inbox} m WHERE m.run_id = r.id) AS messages`,
+    ])} WHERE r.id = ?`,
+    interactions: `SELECT * FROM ${interactions} WHERE run_id = ? AND ${UNUSED} ORDER BY created_at, id`,
     inbox: `SELECT * FROM ${inbox} WHERE run_id = ? ORDER BY position`,
     setTotals: `UPDATE ${journal} SET totals = ? WHERE run_id = ? AND first_sequence = ?`,
   };
@@ -45,9 +52,12 @@ interface Locked {
   nextLastFirst: number | null;
 }
 
-export function* transitionRun<T>(dialect: Dialect, request: TransitionRequest<T>): Program<TransitionResult<T>> {
+export function* transitionRun<T>(
+  dialect: Dialect,
+  request: TransitionRequest<T>,
+): Program<Landing<TransitionResult<T>>> {
   const locked = yield* lock(dialect, request);
-  if (locked === 'not_found' || locked === 'busy') return { outcome: locked };
+  if (locked === 'not_found' || locked === 'busy') return { value: { outcome: locked }, row: null };
   const { shown } = locked;
   const { now } = shown;
   // What was read, for the writes: the decider may change what it is shown.
@@ -56,12 +66,14 @@ export function* transitionRun<T>(dialect: Dialect, request: TransitionRequest<T
   const sessionId = shown.session?.id;
   const decision = request.decide(shown);
   checkShown(decision, { hasSession: sessionId !== undefined, hasNext: next !== null });
-  const run = decision.run ? yield* writeRun(dialect, before, locked.lastFirst, decision.run, now) : before;
+  const { value: run, row } = decision.run
+    ? yield* writeRun(dialect, before, locked.lastFirst, decision.run, now)
+    : { value: before, row: null };
   if (decision.session && sessionId !== undefined) yield* changeSession(dialect, sessionId, decision.session);
   if (decision.nextInSession && next) yield* writeRun(dialect, next, locked.nextLastFirst, decision.nextInSession, now);
   for (const interaction of decision.interactions ?? []) yield* putInteraction(dialect, interaction);
   for (const message of decision.inbox ?? []) yield* putMessage(dialect, message);
-  return { outcome: 'done', result: decision.result, run };
+  return { value: { outcome: 'done', result: decision.result, run }, row };
 }
 
 function* lock<T>(dialect: Dialect, request: TransitionRequest<T>): Program<Locked | 'not_found' | 'busy'> {
@@ -89,8 +101,8 @@ function* lock<T>(dialect: Dialect, request: TransitionRequest<T>): Program<Lock
     now: Number(row['clock']),
     run,
     lease: leaseOf(run, row),
-    interactions: (yield* query(sql.interactions, [runId])).map(interactionOf),
-    inbox: (yield* query(sql.inbox, [runId])).map(inboxMessageOf),
+    interactions: (Number(row['asks']) > 0 ? yield* query(sql.interactions, [runId]) : []).map(interactionOf),
+    inbox: (Number(row['messages']) > 0 ? yield* query(sql.inbox, [runId]) : []).map(inboxMessageOf),
     session: session ? sessionOf(session) : null,
     nextInSession: nextRow ? lockedRunOf(nextRow) : null,
   };
@@ -125,7 +137,7 @@ function* writeRun(
   lastFirst: number | null,
   { change, entries, totals }: RunWrite,
   now: number,
-): Program<RunRecord> {
+): Program<Landing<RunRecord>> {
   if (!respectsSettled(run, change)) {
     throw new IllegalTransitionError(
       `Run ${run.id} is ${run.status}, which is settled: it cannot become ${change.status}. Only a retry of a failed run or a restart leads on, to pending.`,
@@ -149,13 +161,14 @@ function* writeRun(
       );
     }
   }
+  let row: WrittenRow | null = null;
   if (entries.length > 0) {
-    yield* insertJournalRow(dialect, run.id, run.sequence + 1, after.attempt, entries, after.totals);
+    row = yield* insertJournalRow(dialect, run.id, run.sequence + 1, after.attempt, entries, after.totals);
     after.sequence = run.sequence + entries.length;
   } else if (totals && lastFirst !== null) {
     yield* write(statements(dialect).setTotals, [totalsText(totals), run.id, lastFirst]);
   }
-  return after;
+  return { value: after, row };
 }
 
 /** By the rules of JSON: undefined fields are gone. */
@@ -174,4 +187,3 @@ function* changeSession(dialect: Dialect, sessionId: string, change: SessionChan
   const values = columns.map(({ value }) => value);
   yield* write(`UPDATE ${dialect.tables.sessions} SET ${names} WHERE id = ?`, [...values, sessionId]);
 }
-

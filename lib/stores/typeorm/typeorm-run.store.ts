@@ -32,13 +32,15 @@ import { prepareAppend } from './append-entries.js';
 import { createRun } from './create-run.js';
 import { databaseOf } from './database-of.js';
 import { dueRuns } from './due-runs.js';
+import { hasRowLanded } from './journal-row.js';
 import { KnownPlaces } from './known-places.js';
+import type { Landing } from './landing.js';
 import { listInteractions, listRuns } from './list-runs.js';
 import { isCurrent, migrateSchema, readSchema, refuseToMigrate } from './migrations/migrate-schema.js';
 import { SCHEMA_STEPS } from './migrations/schema-steps.js';
 import { overdueRuns } from './overdue-runs.js';
 import { countPending, loadRun, readJournal, readSession } from './read-runs.js';
-import type { RunDatabase } from './run-database.js';
+import type { ProgramMaker, RunDatabase } from './run-database.js';
 import { readMetrics } from './store-metrics.js';
 import { transitionRun } from './transition-run.js';
 import type { TypeOrmRunStoreOptions } from './typeorm-run-store.options.js';
@@ -74,16 +76,16 @@ export class TypeOrmRunStore extends RunStore {
 
   async create(request: CreateRequest): Promise<CreateResult> {
     const { transaction, onVisible } = request;
-    const program = () => createRun(this.database.dialect, request);
+    const program = (races: number) => createRun(this.database.dialect, request, races);
     if (transaction === undefined) {
-      const result = await this.database.write('create a run', program);
+      const result = await this.land('create a run', program);
       if (result.created) {
         this.places.learn(result.run);
         onVisible?.();
       }
       return result;
     }
-    const result = await this.database.join('create a run', transaction, program);
+    const { value: result } = await this.database.join('create a run', transaction, program);
     if (result.created && onVisible) this.database.afterHostCommit(transaction, result.run.id, onVisible);
     return result;
   }
@@ -101,7 +103,7 @@ export class TypeOrmRunStore extends RunStore {
 
   async transition<T>(request: TransitionRequest<T>): Promise<TransitionResult<T>> {
     const { dialect } = this.database;
-    const result = await this.database.write('change a run', () => transitionRun(dialect, request));
+    const result = await this.land('change a run', () => transitionRun(dialect, request));
     if (result.outcome === 'done') this.places.learn(result.run);
     return result;
   }
@@ -160,5 +162,11 @@ export class TypeOrmRunStore extends RunStore {
 
   openToolTransaction(): ToolTransaction {
     return this.database.openToolTransaction();
+  }
+
+  private async land<T>(doing: string, program: ProgramMaker<Landing<T>>): Promise<T> {
+    const { dialect } = this.database;
+    const { value } = await this.database.write(doing, program, ({ row }) => hasRowLanded(dialect, row));
+    return value;
   }
 }

@@ -70,6 +70,27 @@ export const interactionCases: readonly StoreCase[] = [
     },
   ),
 
+  storeCase('PPL-9', 'interactions are filtered by the metadata of the run that asks', async ({ store }) => {
+    const gold = { tenant: 'a', tier: 'gold', n: 5 };
+    for (const [id, metadata] of Object.entries({ 'run-1': gold, 'run-2': { ...gold, tenant: 'b' }, 'run-3': {} })) {
+      await submit(store, { id, metadata });
+      const asks = ['x', 'y'].map((name) => anInteraction({ id: `${id}-${name}`, runId: id }));
+      await ask(store, asks, id);
+    }
+    const expected: [Omit<InteractionQuery, 'limit'>, string[]][] = [
+      [{ metadata: { tenant: 'a' } }, ['run-1-x', 'run-1-y']],
+      [{ metadata: { tier: 'gold', n: '5' } }, ['run-1-x', 'run-1-y', 'run-2-x', 'run-2-y']],
+      [{ metadata: { tier: 'gold', tenant: 'b' }, statuses: ['pending'] }, ['run-2-x', 'run-2-y']],
+      [{ metadata: { tenant: 'a' }, runId: 'run-2' }, []],
+      [{ metadata: { tenant: 'A' } }, []],
+      [{ metadata: {}, runId: 'run-3' }, ['run-3-x', 'run-3-y']],
+    ];
+    for (const [query, ids] of expected) {
+      for (const limit of [1, 100])
+        assert.deepEqual(await found(store, { ...query, limit }), ids, JSON.stringify(query));
+    }
+  }),
+
   storeCase(
     'PPL-3',
     'a decider sees the interactions that are neither used nor withdrawn, oldest first',

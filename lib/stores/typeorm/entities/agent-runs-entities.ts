@@ -23,23 +23,31 @@ export function agentRunsEntities(type: DatabaseType): EntitySchema<Record<strin
   );
 }
 
-function columnOptions(type: DatabaseType, { name, holds, isPrimary, isNullable }: ColumnDefinition): EntitySchemaColumnOptions {
+function columnOptions(
+  type: DatabaseType,
+  { name, holds, isPrimary, isNullable }: ColumnDefinition,
+): EntitySchemaColumnOptions {
   return {
     ...COLUMN_TYPES[type][holds],
     name,
     ...(isPrimary && { primary: true }),
     ...(isNullable && { nullable: true }),
     // Bigints come as text from some drivers; ours fit a double (STO-5).
-    ...(holds !== 'key' && holds !== 'word' && holds !== 'text' && { transformer: NUMBERS }),
+    ...(NUMERIC.has(holds) && { transformer: NUMBERS }),
   };
 }
+
+const NUMERIC: ReadonlySet<ColumnHolds> = new Set(['count', 'number', 'time']);
 
 const NUMBERS = {
   to: (value: number | null) => value,
   from: (value: unknown) => (value === null || value === undefined ? null : Number(value)),
 };
 
-function indexOptions(type: DatabaseType, { name, columns, isUnique, onlyWhereSet }: IndexDefinition): EntitySchemaIndexOptions {
+function indexOptions(
+  type: DatabaseType,
+  { name, columns, isUnique, onlyWhereSet }: IndexDefinition,
+): EntitySchemaIndexOptions {
   return {
     name,
     columns: [...columns],
@@ -58,6 +66,7 @@ const PARTIAL_INDEXES: Record<DatabaseType, ((column: string) => string) | null>
 
 const SQLITE_TYPES: Record<ColumnHolds, ColumnType> = {
   key: { type: 'varchar', length: 191 },
+  value: { type: 'varchar', length: 191 },
   word: { type: 'varchar', length: 32 },
   count: { type: 'integer' },
   number: { type: 'bigint' },
@@ -66,18 +75,21 @@ const SQLITE_TYPES: Record<ColumnHolds, ColumnType> = {
 };
 
 const ASCII = { charset: 'ascii', collation: 'ascii_bin' };
+const UNICODE = { charset: 'utf8mb4', collation: 'utf8mb4_bin' };
 
 const MYSQL_TYPES: Record<ColumnHolds, ColumnType> = {
   key: { type: 'varchar', length: 191, ...ASCII },
+  value: { type: 'varchar', length: 191, ...UNICODE },
   word: { type: 'varchar', length: 32, ...ASCII },
   count: { type: 'int' },
   number: { type: 'bigint' },
   time: { type: 'bigint' },
-  text: { type: 'longtext', charset: 'utf8mb4', collation: 'utf8mb4_bin' },
+  text: { type: 'longtext', ...UNICODE },
 };
 
 const POSTGRES_TYPES: Record<ColumnHolds, ColumnType> = {
   key: { type: 'character varying', length: 191, collation: 'C' },
+  value: { type: 'character varying', length: 191, collation: 'C' },
   word: { type: 'character varying', length: 32, collation: 'C' },
   count: { type: 'integer' },
   number: { type: 'bigint' },

@@ -4,7 +4,7 @@
  */
 
 /** What a column holds; each database has its own type for it. */
-export type ColumnHolds = 'key' | 'word' | 'count' | 'number' | 'time' | 'text';
+export type ColumnHolds = 'key' | 'value' | 'word' | 'count' | 'number' | 'time' | 'text';
 
 export interface ColumnDefinition {
   readonly name: string;
@@ -178,7 +178,7 @@ const workers: TableDefinition = {
 const metadata: TableDefinition = {
   table: 'agent_run_metadata',
   entity: 'AgentRunMetadata',
-  columns: [column('run_id', 'key', primary), column('name', 'key', primary), column('value', 'key')],
+  columns: [column('run_id', 'key', primary), column('name', 'key', primary), column('value', 'value')],
   indexes: [{ name: 'agent_run_metadata_value', columns: ['name', 'value', 'run_id'] }],
 };
 

@@ -1,4 +1,6 @@
 /** Version 1: all tables. */
+import { INITIAL_MYSQL } from './001-initial.mysql.js';
+import { initialPostgres } from './001-initial.postgres.js';
 import { INITIAL_SQLITE } from './001-initial.sqlite.js';
 import type { SchemaStep } from './schema-step.js';
 
@@ -6,12 +8,15 @@ export const initialStep: SchemaStep = {
   version: 1,
   minReader: 1,
   timestamp: 1_795_000_000_000,
-  statements: ({ type }) => {
+  statements: ({ type, qualify }) => {
     switch (type) {
       case 'better-sqlite3':
         return INITIAL_SQLITE;
-      default:
-        throw new Error(`No schema for ${type} yet.`);
+      case 'mysql':
+      case 'mariadb':
+        return INITIAL_MYSQL;
+      case 'postgres':
+        return initialPostgres(qualify);
     }
   },
 };

@@ -17,7 +17,9 @@ export interface SchemaState {
 
 export function* readSchema(dialect: Dialect): Program<SchemaState> {
   if (!(yield* queryOne(dialect.hasSchemaTable))) return { version: 0, minReader: 0 };
-  const row = yield* queryOne(`SELECT MAX(version) AS version, MAX(min_reader) AS min_reader FROM ${dialect.tables.schema}`);
+  const row = yield* queryOne(
+    `SELECT MAX(version) AS version, MAX(min_reader) AS min_reader FROM ${dialect.tables.schema}`,
+  );
   return { version: Number(row?.['version'] ?? 0), minReader: Number(row?.['min_reader'] ?? 0) };
 }
 

@@ -77,14 +77,22 @@ export class CommitQueue {
         begin(session);
         return { session, release: this.owning() };
       };
-      this.claims.push({ work, alone: undefined, doing, deadline: performance.now() + this.timeoutMs, resolve, reject });
+      this.claims.push({
+        work,
+        alone: undefined,
+        doing,
+        deadline: performance.now() + this.timeoutMs,
+        resolve,
+        reject,
+      });
       this.schedule();
     });
   }
 
   /** Resolves when nothing submitted so far is left. */
   async drained(): Promise<void> {
-    while (this.jobs.length > 0 || this.claims.length > 0 || this.owned) await new Promise((next) => setTimeout(next, 1));
+    while (this.jobs.length > 0 || this.claims.length > 0 || this.owned)
+      await new Promise((next) => setTimeout(next, 1));
   }
 
   stop(): void {

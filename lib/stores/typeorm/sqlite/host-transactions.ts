@@ -36,14 +36,14 @@ export class HostTransactions {
     clearTimeout(this.timer);
     this.timer = undefined;
     this.waiting.clear();
-    const subscribers = this.dataSource.subscribers as EntitySubscriberInterface[];
+    const subscribers = this.dataSource.subscribers;
     const place = subscribers.indexOf(this.subscriber);
     if (place >= 0) subscribers.splice(place, 1);
   }
 
   /** Again each time: a data source that was initialised again has forgotten its subscribers. */
   subscribe(): void {
-    const subscribers = this.dataSource.subscribers as EntitySubscriberInterface[];
+    const subscribers = this.dataSource.subscribers;
     if (!subscribers.includes(this.subscriber)) subscribers.push(this.subscriber);
   }
 

@@ -86,7 +86,7 @@ export class SqliteDatabase implements RunDatabase {
 
   async write<T>(doing: string, program: ProgramMaker<T>): Promise<T> {
     this.refuse(doing);
-    return this.queue.submit(doing, (session) => session.run(program()));
+    return this.queue.submit(doing, (session) => session.run(program(0)));
   }
 
   async append(append: PreparedAppend): Promise<void> {
@@ -99,7 +99,7 @@ export class SqliteDatabase implements RunDatabase {
   }
 
   // Async, so that a refusal is a rejection and never a throw into the caller's turn.
-  // eslint-disable-next-line @typescript-eslint/require-await
+
   async join<T>(doing: string, transaction: unknown, program: ProgramMaker<T>): Promise<T> {
     this.refuseClosed();
     queryRunnerOf(transaction, this.dataSource);
@@ -110,7 +110,7 @@ export class SqliteDatabase implements RunDatabase {
     try {
       session.control('SAVEPOINT agent_runs_join');
       try {
-        return session.run(program());
+        return session.run(program(0));
       } catch (error) {
         if (session.inTransaction) session.control('ROLLBACK TO agent_runs_join');
         throw error;
@@ -144,15 +144,8 @@ export class SqliteDatabase implements RunDatabase {
   private readNow<T>(program: ProgramMaker<T>): T {
     const session = this.session();
     // Inside a transaction of the host, or of a tool, reads are part of it.
-    if (session.inTransaction) return session.run(program());
-    return session.withoutWaiting(() => {
-      session.control('BEGIN');
-      try {
-        return session.run(program());
-      } finally {
-        session.rollback();
-      }
-    });
+    if (session.inTransaction) return session.run(program(0));
+    return session.withoutWaiting(() => session.run(program(0)));
   }
 
   /** No transaction is open now, so what is there is committed; what is not was rolled back, be it to a savepoint only. */

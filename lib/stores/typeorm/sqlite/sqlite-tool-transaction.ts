@@ -24,7 +24,10 @@ const PATIENCE = 20;
 const LOOK_AGAIN_MS = 2;
 
 /** The count of open transactions that TypeORM keeps on its query runner: 1 = BEGIN, more = savepoints. */
-type CountingRunner = Omit<QueryRunner, 'isTransactionActive'> & { isTransactionActive: boolean; transactionDepth: number };
+type CountingRunner = Omit<QueryRunner, 'isTransactionActive'> & {
+  isTransactionActive: boolean;
+  transactionDepth: number;
+};
 
 export interface SqliteToolTransactionPorts {
   dataSource: DataSource;
@@ -60,7 +63,7 @@ export class SqliteToolTransaction implements ToolTransaction {
       session.control(`SAVEPOINT ${SAVEPOINT}`);
       count(runner, 1);
     });
-    this.tool = toolManager(this.ports.dataSource, runner as unknown as QueryRunner);
+    this.tool = toolManager(this.ports.dataSource, runner);
     try {
       await this.announce('AfterTransactionStart');
     } catch (error) {

@@ -14,9 +14,11 @@ export const sqliteDialect: Dialect = {
   now: `CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER)`,
   forUpdate: '',
   forUpdateSkipLocked: '',
+  readLatest: '',
   hasSchemaTable: `SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'agent_runs_schema'`,
   bytesOf: (column) => `octet_length(${column})`,
-  insertOrLeave: (table, columns) => `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON CONFLICT DO NOTHING`,
+  insertOrLeave: (table, columns) =>
+    `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON CONFLICT DO NOTHING`,
   insertOrReplace: (table, columns, key) =>
     `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${columns
       .filter((column) => !key.includes(column))

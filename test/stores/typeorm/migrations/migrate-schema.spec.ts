@@ -62,7 +62,9 @@ describe('the schema on SQLite', () => {
 
   it('CFG-10: is not made by a store that must not migrate: it says what to do', async () => {
     const store = new TypeOrmRunStore(dataSource, { migrate: false });
-    await expect(store.open()).rejects.toThrow(/tables of this database are missing.*agentRunsMigrations.*migrate: true/);
+    await expect(store.open()).rejects.toThrow(
+      /tables of this database are missing.*agentRunsMigrations.*migrate: true/,
+    );
     expect(await tableNames()).toEqual([]);
   });
 
@@ -81,9 +83,13 @@ describe('the schema on SQLite', () => {
   it('STO-6: made by a newer package is refused, naming both versions, and nothing is changed', async () => {
     await new TypeOrmRunStore(dataSource, { migrate: true }).open();
     await dataSource.query('INSERT INTO agent_runs_schema (version, min_reader) VALUES (7, 5)');
-    const refusal: unknown = await new TypeOrmRunStore(dataSource, { migrate: true }).open().catch((error: unknown) => error);
+    const refusal: unknown = await new TypeOrmRunStore(dataSource, { migrate: true })
+      .open()
+      .catch((error: unknown) => error);
     expect(AgentRunsError.is(refusal, 'NEWER_SCHEMA')).toBe(true);
-    expect((refusal as Error).message).toMatch(/version 7, which needs a package that knows version 5; this package knows version 1/);
+    expect((refusal as Error).message).toMatch(
+      /version 7, which needs a package that knows version 5; this package knows version 1/,
+    );
   });
 
   it('STO-6: made by a newer package that only added to it is worked with', async () => {
@@ -109,7 +115,10 @@ describe('the schema on SQLite', () => {
   });
 
   it('STO-6: that stopped half way is finished by the next try', async () => {
-    const broken: SchemaStep = { ...laterStep, statements: () => [...laterStep.statements(sqlite), 'ALTER TABLE nowhere ADD COLUMN x'] };
+    const broken: SchemaStep = {
+      ...laterStep,
+      statements: () => [...laterStep.statements(sqlite), 'ALTER TABLE nowhere ADD COLUMN x'],
+    };
     const sqlite = { type: 'better-sqlite3' as const, qualify: (name: string) => name };
     const database = new SqliteDatabase(dataSource, 1_000);
     await database.open();

@@ -1,0 +1,80 @@
+/** One connection of mysql2 through its callback interface, which is what TypeORM's pool gives. Statements of ours are prepared (`execute`). */
+import type { Answer, Row, SqlValue, Statement } from '../program.js';
+import type { DriverConnection } from '../pooled/pooled-driver.js';
+import { isDuplicateKey, mysqlFailure } from './mysql-failure.js';
+
+/** The parts of a mysql2 connection that are used here. */
+export interface RawMysqlConnection {
+  execute(options: object, callback: (error: unknown, result: unknown) => void): void;
+  query(options: object, callback: (error: unknown, result: unknown) => void): void;
+  release?(): void;
+  destroy(): void;
+  on?(event: 'error', listener: () => void): unknown;
+  stream?: { destroy(): void };
+}
+
+const guarded = new WeakSet<RawMysqlConnection>();
+
+/** A connection that dies also says so by an event, which would end the process where nobody listens. Its statements have told it already. */
+function guard(raw: RawMysqlConnection): void {
+  if (guarded.has(raw)) return;
+  guarded.add(raw);
+  raw.on?.('error', () => undefined);
+}
+
+/** How results are shaped must not depend on what the host has configured for its own. */
+const SHAPE = { rowsAsArray: false, nestTables: false, namedPlaceholders: false, typeCast: true };
+
+export class MysqlConnection implements DriverConnection {
+  private isDestroyed = false;
+
+  constructor(private readonly raw: RawMysqlConnection) {
+    guard(raw);
+  }
+
+  async execute({ sql, params, writes, orLeave }: Statement): Promise<Answer> {
+    try {
+      const result = await this.call('execute', { ...SHAPE, sql, values: params.map(asText) });
+      if (!writes) return { rows: result as Row[], changes: 0 };
+      return { rows: [], changes: (result as { affectedRows: number }).affectedRows };
+    } catch (error) {
+      if (orLeave && isDuplicateKey(error)) return { rows: [], changes: 0 };
+      throw mysqlFailure(error);
+    }
+  }
+
+  async control(sql: string): Promise<void> {
+    try {
+      // Most of these cannot be prepared.
+      await this.call('query', { ...SHAPE, sql });
+    } catch (error) {
+      throw mysqlFailure(error);
+    }
+  }
+
+  release(): void {
+    if (!this.isDestroyed) this.raw.release?.();
+  }
+
+  destroy(): void {
+    if (this.isDestroyed) return;
+    this.isDestroyed = true;
+    // Not a polite end, which a network that swallows everything would never let finish.
+    this.raw.stream?.destroy();
+    this.raw.destroy();
+  }
+
+  private call(method: 'execute' | 'query', options: object): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      this.raw[method](options, (error, result) => {
+        if (error) reject(error);
+        else resolve(result);
+      });
+    });
+  }
+}
+
+/** As text: mysql2 would send a number as a double, which LIMIT refuses and a large integer does not survive everywhere. */
+function asText(value: SqlValue): string | null {
+  return typeof value === 'number' ? String(value) : value;
+}

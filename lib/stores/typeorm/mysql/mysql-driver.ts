@@ -1,0 +1,123 @@
+/** MySQL and MariaDB behind the store: connections of TypeORM's pool, and the statements that append. */
+import type { DataSource } from 'typeorm';
+import { InvalidConfigurationError } from '../../../errors/configuration/invalid-configuration.error.js';
+import { StoreLockedError } from '../../../errors/store/store-locked.error.js';
+import type { PreparedAppend } from '../append-entries.js';
+import type { DatabaseFailure } from '../database-failure.js';
+import { JOURNAL_COLUMNS } from '../journal-row.js';
+import type { DriverConnection, PooledDriver } from '../pooled/pooled-driver.js';
+import type { Statement } from '../program.js';
+import { MysqlConnection, type RawMysqlConnection } from './mysql-connection.js';
+import { isMysqlError, mysqlFailure } from './mysql-failure.js';
+import { mysqlDialect, type MysqlDialect } from './mysql.dialect.js';
+
+const SCHEMA_LOCK_WAIT_S = 60;
+
+export class MysqlDriver implements PooledDriver {
+  readonly dialect: MysqlDialect;
+  readonly begin = ['SET TRANSACTION ISOLATION LEVEL READ COMMITTED', 'START TRANSACTION'];
+  private readonly appendOneSql: string;
+  private appendManySql: string;
+
+  constructor(private readonly dataSource: DataSource) {
+    this.dialect = mysqlDialect(dataSource.options.type === 'mariadb' ? 'mariadb' : 'mysql');
+    const { tables, now, shared } = this.dialect;
+    const insert = `INSERT INTO ${tables.journal} (${JOURNAL_COLUMNS.join(', ')})`;
+    this.appendOneSql = `${insert} SELECT ?, ?, ?, ?, ${now}, ?, ? FROM ${tables.runs} WHERE id = ? AND attempt = ? AND status = 'running'${shared}`;
+    this.appendManySql = this.appendManyOn(this.dialect.type === 'mariadb');
+  }
+
+  async obtain(): Promise<DriverConnection> {
+    const { driver } = this.dataSource as unknown as {
+      driver: { obtainMasterConnection(): Promise<RawMysqlConnection> };
+    };
+    try {
+      return new MysqlConnection(await driver.obtainMasterConnection());
+    } catch (error) {
+      throw mysqlFailure(error);
+    }
+  }
+
+  wrap(connection: unknown): DriverConnection {
+    return new MysqlConnection(connection as RawMysqlConnection);
+  }
+
+  appendOne({ runId, firstSequence, count, attempt, totals, entries }: PreparedAppend): Statement {
+    return {
+      sql: this.appendOneSql,
+      params: [runId, firstSequence, count, attempt, totals, entries, runId, attempt],
+      writes: true,
+      orLeave: true,
+    };
+  }
+
+  async appendMany(connection: DriverConnection, appends: readonly PreparedAppend[]): Promise<ReadonlySet<number>> {
+    const rows = appends.map(({ runId, firstSequence, count, attempt, totals, entries }) => [
+      runId,
+      firstSequence,
+      count,
+      attempt,
+      totals,
+      entries,
+    ]);
+    const { changes } = await connection.execute({
+      sql: this.appendManySql,
+      params: [JSON.stringify(rows)],
+      writes: true,
+      orLeave: true,
+    });
+    // A short count does not say which ones landed; asking each one alone does.
+    return new Set(changes === appends.length ? appends.keys() : []);
+  }
+
+  async check(connection: DriverConnection): Promise<void> {
+    const { rows } = await connection.execute({
+      sql: 'SELECT HEX(?) AS hex, VERSION() AS version',
+      params: ['\u{1F600}'],
+      writes: false,
+    });
+    // The server decides, not the name of the driver: hosts use `mysql` for both.
+    this.appendManySql = this.appendManyOn(/mariadb/i.test(String(rows[0]?.['version'])));
+    if (rows[0]?.['hex'] === 'F09F9880') return;
+    throw new InvalidConfigurationError([
+      "The data source's connection does not carry all of Unicode: an emoji sent to the database did not arrive. Set `charset: 'utf8mb4'` in its options.",
+    ]);
+  }
+
+  /** DDL commits by itself here, so the lock is a named one, held by this connection. */
+  async changeSchema<T>(connection: DriverConnection, work: () => Promise<T>): Promise<T> {
+    const lock = `CONCAT('agent-runs:', DATABASE())`;
+    const { rows } = await connection.execute({
+      sql: `SELECT GET_LOCK(${lock}, ?) AS locked`,
+      params: [SCHEMA_LOCK_WAIT_S],
+      writes: false,
+    });
+    if (Number(rows[0]?.['locked']) !== 1) {
+      throw new StoreLockedError(
+        `Another process has been changing the agent run tables of this database for ${SCHEMA_LOCK_WAIT_S} s. Look at who holds the lock 'agent-runs:<database>'.`,
+      );
+    }
+    try {
+      return await work();
+    } finally {
+      await connection.control(`DO RELEASE_LOCK(${lock})`);
+    }
+  }
+
+  failureOf(error: unknown): DatabaseFailure | undefined {
+    return isMysqlError(error) ? mysqlFailure(error) : undefined;
+  }
+
+  /** One prepared shape for batches of any size, joined in the order of the batch, which is sorted by run id: unsorted ones deadlock. */
+  private appendManyOn(isMariaDb: boolean): string {
+    const { tables, now } = this.dialect;
+    // MariaDB refuses FOR SHARE, MySQL refuses LOCK IN SHARE MODE SKIP LOCKED.
+    const sharedSkipLocked = isMariaDb ? 'LOCK IN SHARE MODE SKIP LOCKED' : 'FOR SHARE SKIP LOCKED';
+    return (
+      `INSERT INTO ${tables.journal} (${JOURNAL_COLUMNS.join(', ')}) SELECT v.run_id, v.first_sequence, v.entry_count, v.attempt, ${now}, v.totals, v.entries ` +
+      `FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(191) CHARACTER SET ascii COLLATE ascii_bin PATH '$[0]', first_sequence INT PATH '$[1]', ` +
+      `entry_count INT PATH '$[2]', attempt INT PATH '$[3]', totals LONGTEXT PATH '$[4]', entries LONGTEXT PATH '$[5]')) v ` +
+      `STRAIGHT_JOIN ${tables.runs} r ON r.id = v.run_id AND r.attempt = v.attempt AND r.status = 'running' ${sharedSkipLocked}`
+    );
+  }
+}

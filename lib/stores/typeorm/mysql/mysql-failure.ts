@@ -1,0 +1,51 @@
+/** Verdicts on what mysql2 throws. https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html */
+import { DatabaseFailure, type FailureVerdict } from '../database-failure.js';
+
+/** Deadlock, lock wait timeout, record changed since read (MariaDB's snapshot isolation), lock not available at once. */
+const CONFLICTS: ReadonlySet<number> = new Set([1213, 1205, 1020, 3572]);
+/** Server gone or shutting down, too many connections, read only, query killed or timed out. */
+const PASSING: ReadonlySet<number> = new Set([
+  1040, 1053, 1129, 1203, 1290, 1317, 1836, 1927, 3024, 1969, 1021, 1114, 1041,
+]);
+/** The server ended the connection: https://dev.mysql.com/doc/refman/8.4/en/gone-away.html */
+const CONNECTION_ENDED: ReadonlySet<number> = new Set([1053, 1927, 4031]);
+const LOST = /^(PROTOCOL_|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN)/;
+
+export const DUPLICATE_KEY = 1062;
+
+export function mysqlFailure(error: unknown): DatabaseFailure {
+  const { code, errno } = factsOf(error);
+  const isLost = (code !== undefined && LOST.test(code)) || CONNECTION_ENDED.has(errno ?? 0) || isFatal(error);
+  return new DatabaseFailure(
+    verdictOn(errno, isLost, code),
+    code ?? (errno === undefined ? 'unknown' : String(errno)),
+    isLost,
+  );
+}
+
+/** Whether an error that host code threw comes from the database; TypeORM's QueryFailedError carries the driver's fields. */
+export function isMysqlError(error: unknown): boolean {
+  const { code, errno } = factsOf(error);
+  return errno !== undefined || (code !== undefined && LOST.test(code));
+}
+
+export function isDuplicateKey(error: unknown): boolean {
+  return factsOf(error).errno === DUPLICATE_KEY;
+}
+
+function verdictOn(errno: number | undefined, isLost: boolean, code: string | undefined): FailureVerdict {
+  if (errno !== undefined && CONFLICTS.has(errno)) return 'conflict';
+  if (isLost || errno === undefined || errno < 1000 || PASSING.has(errno)) return 'unavailable';
+  return code === 'POOL_CLOSED' ? 'unavailable' : 'broken';
+}
+
+/** mysql2 marks what ends a connection. */
+function isFatal(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && (error as { fatal?: unknown }).fatal === true;
+}
+
+function factsOf(error: unknown): { code: string | undefined; errno: number | undefined } {
+  if (typeof error !== 'object' || error === null) return { code: undefined, errno: undefined };
+  const { code, errno } = error as { code?: unknown; errno?: unknown };
+  return { code: typeof code === 'string' ? code : undefined, errno: typeof errno === 'number' ? errno : undefined };
+}

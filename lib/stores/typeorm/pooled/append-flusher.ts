@@ -1,0 +1,179 @@
+/**
+ * The hot path on a database with a pool: appends of different runs share a statement while another one is on its way, and a run alone never waits for
+ * company. A batch leaves out rows that somebody holds; what did not land for certain is appended alone, waiting for its row, and only that answer counts as
+ * fenced or conflicting (decision 1). Repeating an append is always right: the primary key refuses the second one, and the identical row is a success.
+ */
+import { StoreUnavailableError } from '../../../errors/store/store-unavailable.error.js';
+import { explainAppend, type PreparedAppend } from '../append-entries.js';
+import { DatabaseFailure, forCaller } from '../database-failure.js';
+import type { Connections, Deadline } from './connections.js';
+import type { DriverConnection, PooledDriver } from './pooled-driver.js';
+import { backoff } from './backoff.js';
+import { runProgram } from './run-program.js';
+
+/** Statements on their way at once: the next one is made up while the database commits the first. */
+const MAX_FLUSHES = 2;
+const MAX_ROWS = 128;
+const MAX_BYTES = 1_000_000;
+
+interface Pending {
+  readonly append: PreparedAppend;
+  readonly deadline: Deadline;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class AppendFlusher {
+  private waiting: Pending[] = [];
+  private flushes = 0;
+  private alone = 0;
+  private isScheduled = false;
+
+  constructor(
+    private readonly driver: PooledDriver,
+    private readonly connections: Connections,
+  ) {}
+
+  append(append: PreparedAppend): Promise<void> {
+    return new Promise<void>((resolve, reject) => {
+      this.waiting.push({ append, deadline: this.connections.deadline(), resolve, reject });
+      this.schedule();
+    });
+  }
+
+  async drained(): Promise<void> {
+    while (this.waiting.length > 0 || this.flushes > 0 || this.alone > 0) {
+      await new Promise((next) => setTimeout(next, 1));
+    }
+  }
+
+  /** One event-loop turn later: what is submitted together shares a statement, and nobody waits for anybody. */
+  private schedule(): void {
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    setImmediate(() => {
+      this.isScheduled = false;
+      this.pump();
+    });
+  }
+
+  private pump(): void {
+    while (this.flushes < MAX_FLUSHES && this.waiting.length > 0) {
+      this.flushes += 1;
+      void this.flush(this.takeBatch()).finally(() => {
+        this.flushes -= 1;
+        this.pump();
+      });
+    }
+  }
+
+  /** In order of submission, at most one row of a run, so that its rows cannot land out of order. */
+  private takeBatch(): Pending[] {
+    const batch: Pending[] = [];
+    const left: Pending[] = [];
+    const runs = new Set<string>();
+    let bytes = 0;
+    for (const pending of this.waiting) {
+      const { runId, entries, isNext } = pending.append;
+      const fits = batch.length < MAX_ROWS && (batch.length === 0 || bytes + entries.length <= MAX_BYTES);
+      const isAlone = batch[0]?.append.isNext === false;
+      if (fits && !isAlone && !runs.has(runId) && (isNext || batch.length === 0)) {
+        batch.push(pending);
+        runs.add(runId);
+        bytes += entries.length;
+      } else {
+        left.push(pending);
+      }
+    }
+    this.waiting = left;
+    return batch;
+  }
+
+  /** Never rejects. */
+  private async flush(batch: Pending[]): Promise<void> {
+    if (batch.length === 1) return this.flushAlone(batch[0] as Pending);
+    const sorted = [...batch].sort((a, b) => (a.append.runId < b.append.runId ? -1 : 1));
+    const landed = await this.flushTogether(sorted);
+    const rest = sorted.filter((pending, index) => {
+      if (landed.has(index)) pending.resolve();
+      return !landed.has(index);
+    });
+    // Not awaited: rows that somebody holds must not stall the flushes of the others.
+    for (const pending of rest) void this.flushAlone(pending);
+  }
+
+  private async flushTogether(batch: readonly Pending[]): Promise<ReadonlySet<number>> {
+    const appends = batch.map(({ append }) => append);
+    try {
+      return await this.connections.use('append', (batch[0] as Pending).deadline, (connection) =>
+        this.driver.appendMany(connection, appends),
+      );
+    } catch {
+      // Whatever it was, each one's own try tells.
+      return new Set();
+    }
+  }
+
+  private async flushAlone({ append, deadline, resolve, reject }: Pending): Promise<void> {
+    this.alone += 1;
+    try {
+      await this.repeat(append, deadline);
+      resolve();
+    } catch (error) {
+      reject(error);
+    } finally {
+      this.alone -= 1;
+    }
+  }
+
+  private async repeat(append: PreparedAppend, deadline: Deadline): Promise<void> {
+    for (let tries = 0; ; tries += 1) {
+      try {
+        await this.connections.use('append', deadline, (connection) => this.appendOne(connection, append));
+        return;
+      } catch (error) {
+        if (!(error instanceof DatabaseFailure)) throw error;
+        const mayPass = error.verdict === 'conflict' || error.isConnectionLost;
+        if (!mayPass) throw forCaller(error, 'append');
+        if (!(await backoff(tries, deadline))) {
+          throw new StoreUnavailableError(`The database could not append in time: ${error.databaseCode}.`, {
+            details: { databaseCode: error.databaseCode },
+          });
+        }
+      }
+    }
+  }
+
+  private async appendOne(connection: DriverConnection, append: PreparedAppend): Promise<void> {
+    await appendFenced(this.driver, connection, append);
+  }
+}
+
+/** Appends one row under its fence on a given connection, also inside a transaction. @throws FencedError, SequenceConflictError, DatabaseFailure */
+export async function appendFenced(
+  driver: Pick<PooledDriver, 'appendOne' | 'dialect'>,
+  connection: DriverConnection,
+  append: PreparedAppend,
+): Promise<void> {
+  const { dialect } = driver;
+  if (append.count === 0 || (!append.isNext && !(await isPlaceNext(driver, connection, append)))) {
+    return runProgram(connection, explainAppend(dialect, append));
+  }
+  const { changes } = await connection.execute(driver.appendOne(append));
+  if (changes !== 1) await runProgram(connection, explainAppend(dialect, append));
+}
+
+async function isPlaceNext(
+  { dialect }: Pick<PooledDriver, 'dialect'>,
+  connection: DriverConnection,
+  { runId, firstSequence }: PreparedAppend,
+): Promise<boolean> {
+  // A plain read: the journal has one writer while its run is running, and it is us (decision 3).
+  const { rows } = await connection.execute({
+    sql: `SELECT first_sequence, entry_count FROM ${dialect.tables.journal} WHERE run_id = ? ORDER BY first_sequence DESC LIMIT 1`,
+    params: [runId],
+    writes: false,
+  });
+  const last = rows[0];
+  return (last ? Number(last['first_sequence']) + Number(last['entry_count']) : 1) === firstSequence;
+}

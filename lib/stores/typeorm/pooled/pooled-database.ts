@@ -1,0 +1,204 @@
+/**
+ * A database with a pool of connections behind the store: MySQL, MariaDB, Postgres. Transactions of our own run at READ COMMITTED, are rolled back explicitly
+ * whatever ended them, and are repeated with jitter on the database's own conflicts (decision 7); one whose COMMIT got no answer is looked up before
+ * anything is repeated (decision 6). Inside the host's transaction nothing is repeated.
+ */
+import type { DataSource } from 'typeorm';
+import type { ToolTransaction } from '../../../contracts/ports/run-store.port.js';
+import { StoreConflictError } from '../../../errors/store/store-conflict.error.js';
+import { StoreUnavailableError } from '../../../errors/store/store-unavailable.error.js';
+import type { PreparedAppend } from '../append-entries.js';
+import { DatabaseFailure, forCaller } from '../database-failure.js';
+import type { Dialect } from '../dialect.js';
+import { queryRunnerOf } from '../host-transaction.js';
+import { LostRaceError } from '../lost-race.error.js';
+import { queryOne, type Program } from '../program.js';
+import type { ProgramMaker, RunDatabase } from '../run-database.js';
+import { AppendFlusher } from './append-flusher.js';
+import { backoff } from './backoff.js';
+import { Connections, type Deadline } from './connections.js';
+import { HostCommits } from './host-commits.js';
+import type { DriverConnection, PooledDriver } from './pooled-driver.js';
+import { PooledToolTransaction } from './pooled-tool-transaction.js';
+import { runProgram } from './run-program.js';
+
+/** Large tables take their time, and so does another process that is at it already. */
+const SCHEMA_TIMEOUT_MS = 600_000;
+/** Races lost inside one transaction of the host, before it is told to repeat it. */
+const MAX_RACES = 3;
+
+/** An own transaction that got this far and then lost its connection may have been committed. */
+class UnansweredCommit<T> {
+  constructor(readonly value: T) {}
+}
+
+export class PooledDatabase implements RunDatabase {
+  readonly dialect: Dialect;
+  private readonly connections: Connections;
+  private readonly appends: AppendFlusher;
+  private readonly hostCommits: HostCommits;
+  private isClosed = true;
+
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly driver: PooledDriver,
+    private readonly timeoutMs: number,
+  ) {
+    this.dialect = driver.dialect;
+    this.connections = new Connections(driver, timeoutMs);
+    this.appends = new AppendFlusher(driver, this.connections);
+    this.hostCommits = new HostCommits(dataSource, (runId) => this.isThere(runId));
+  }
+
+  async open(): Promise<void> {
+    this.isClosed = false;
+    try {
+      await this.connections.use('be checked', this.connections.deadline(), (one) => this.driver.check(one));
+    } catch (error) {
+      throw forCaller(error, 'be reached');
+    }
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    await this.appends.drained();
+    this.hostCommits.stop();
+  }
+
+  async read<T>(doing: string, program: ProgramMaker<T>): Promise<T> {
+    this.refuseClosed();
+    return this.repeat(doing, (deadline) =>
+      this.connections.use(doing, deadline, (connection) => runProgram(connection, program(0))),
+    );
+  }
+
+  async write<T>(doing: string, program: ProgramMaker<T>, hasLanded?: (value: T) => Program<boolean>): Promise<T> {
+    this.refuseClosed();
+    return this.repeat(doing, async (deadline) => {
+      const outcome = await this.connections.use(doing, deadline, (connection) => this.transact(connection, program));
+      if (!(outcome instanceof UnansweredCommit)) return outcome;
+      const { value } = outcome;
+      const isThere =
+        hasLanded &&
+        (await this.repeat(doing, (until) =>
+          this.connections.use(doing, until, (connection) => runProgram(connection, hasLanded(value))),
+        ));
+      if (isThere) return value;
+      throw new DatabaseFailure('conflict', 'COMMIT_LOST');
+    });
+  }
+
+  append(append: PreparedAppend): Promise<void> {
+    this.refuseClosed();
+    return this.appends.append(append);
+  }
+
+  async join<T>(doing: string, transaction: unknown, program: ProgramMaker<T>): Promise<T> {
+    this.refuseClosed();
+    const queryRunner = queryRunnerOf(transaction, this.dataSource);
+    const connection = this.driver.wrap(await queryRunner.connect());
+    for (let races = 0; ; races += 1) {
+      try {
+        return await joinOnce(connection, program(races));
+      } catch (error) {
+        if (!(error instanceof LostRaceError)) throw forCaller(error, doing);
+        if (races >= MAX_RACES) throw lostRace(doing);
+      }
+    }
+  }
+
+  afterHostCommit(transaction: unknown, runId: string, callback: () => void): void {
+    this.hostCommits.after(queryRunnerOf(transaction, this.dataSource), runId, callback);
+  }
+
+  async changeSchema<T>(program: ProgramMaker<T>): Promise<T> {
+    const doing = 'change the schema';
+    const deadline = performance.now() + SCHEMA_TIMEOUT_MS;
+    try {
+      return await this.connections.use(doing, deadline, (connection) =>
+        this.driver.changeSchema(connection, () => runProgram(connection, program(0))),
+      );
+    } catch (error) {
+      throw forCaller(error, doing);
+    }
+  }
+
+  openToolTransaction(): ToolTransaction {
+    return new PooledToolTransaction({
+      dataSource: this.dataSource,
+      driver: this.driver,
+      timeoutMs: this.timeoutMs,
+      read: (doing, program) => this.read(doing, program),
+    });
+  }
+
+  private async transact<T>(connection: DriverConnection, program: ProgramMaker<T>): Promise<T | UnansweredCommit<T>> {
+    let unanswered: UnansweredCommit<T> | undefined;
+    try {
+      for (const sql of this.driver.begin) await connection.control(sql);
+      const value = await runProgram(connection, program(0));
+      unanswered = new UnansweredCommit(value);
+      await connection.control('COMMIT');
+      return value;
+    } catch (error) {
+      if (error instanceof DatabaseFailure && error.isConnectionLost && unanswered) return unanswered;
+      // A lock timeout of InnoDB ends the statement only; the locks are held until this (decision 7).
+      await connection.control('ROLLBACK').catch(() => connection.destroy());
+      throw error;
+    }
+  }
+
+  private async repeat<T>(doing: string, once: (deadline: Deadline) => Promise<T>): Promise<T> {
+    const deadline = this.connections.deadline();
+    for (let tries = 0; ; tries += 1) {
+      try {
+        return await once(deadline);
+      } catch (error) {
+        const mayPass =
+          error instanceof LostRaceError ||
+          (error instanceof DatabaseFailure && (error.verdict === 'conflict' || error.isConnectionLost));
+        if (!mayPass) throw forCaller(error, doing);
+        if (!(await backoff(tries, deadline))) throw this.tooLate(doing, error);
+      }
+    }
+  }
+
+  private tooLate(doing: string, error: LostRaceError | DatabaseFailure): Error {
+    if (error instanceof LostRaceError) return lostRace(doing);
+    return new StoreUnavailableError(
+      `The database could not ${doing} within ${this.timeoutMs} ms: ${error.databaseCode}, again and again.`,
+      { details: { databaseCode: error.databaseCode } },
+    );
+  }
+
+  private async isThere(runId: string): Promise<boolean> {
+    const { dialect } = this;
+    const row = await this.read('look for a run', () =>
+      queryOne(`SELECT 1 AS found FROM ${dialect.tables.runs} WHERE id = ?`, [runId]),
+    );
+    return row !== undefined;
+  }
+
+  private refuseClosed(): void {
+    if (this.isClosed) throw new StoreUnavailableError('The store is closed. Open it before use.');
+  }
+}
+
+async function joinOnce<T>(connection: DriverConnection, program: Program<T>): Promise<T> {
+  await connection.control('SAVEPOINT agent_runs_join');
+  try {
+    const value = await runProgram(connection, program);
+    await connection.control('RELEASE SAVEPOINT agent_runs_join');
+    return value;
+  } catch (error) {
+    // Where the database has ended the whole transaction, there is nothing left to take back.
+    await connection.control('ROLLBACK TO SAVEPOINT agent_runs_join').catch(() => undefined);
+    throw error;
+  }
+}
+
+function lostRace(doing: string): StoreConflictError {
+  return new StoreConflictError(
+    `Others committed first each time the store tried to ${doing}. Repeat the transaction.`,
+  );
+}

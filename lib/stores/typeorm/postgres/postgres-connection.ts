@@ -1,0 +1,90 @@
+/** One client of pg. Statements of ours are prepared once for each connection, by a name that stands for their text. */
+import { createHash } from 'node:crypto';
+import type { DriverConnection } from '../pooled/pooled-driver.js';
+import type { Answer, Row, Statement } from '../program.js';
+import { postgresFailure } from './postgres-failure.js';
+
+/** The parts of a pg client that are used here. */
+export interface RawPostgresClient {
+  query(config: object): Promise<{ rows: Row[]; rowCount: number | null }>;
+  on(event: 'error', listener: (error: unknown) => void): unknown;
+  removeListener(event: 'error', listener: (error: unknown) => void): unknown;
+  connection?: { stream?: { destroy(): void } };
+}
+
+const names = new Map<string, string>();
+
+export class PostgresConnection implements DriverConnection {
+  private isOver = false;
+
+  /** @param give gives the client back to the pool; with an error, to be destroyed. Absent for a connection of the host's. */
+  constructor(
+    private readonly client: RawPostgresClient,
+    private readonly placed: (sql: string) => string,
+    private readonly give?: (error?: Error) => void,
+  ) {
+    // Without a listener, a connection that ends while it is borrowed would end the process.
+    if (give) client.on('error', ignore);
+  }
+
+  async execute({ sql, params, writes }: Statement): Promise<Answer> {
+    const text = this.placed(sql);
+    try {
+      const { rows, rowCount } = await this.client.query({ name: nameOf(text), text, values: params });
+      return { rows: writes ? [] : rows, changes: rowCount ?? 0 };
+    } catch (error) {
+      throw postgresFailure(error);
+    }
+  }
+
+  /** A statement with lists as values; its rows are the answer. */
+  async rowsOf(text: string, values: readonly unknown[]): Promise<Row[]> {
+    try {
+      return (await this.client.query({ name: nameOf(text), text, values })).rows;
+    } catch (error) {
+      throw postgresFailure(error);
+    }
+  }
+
+  async control(sql: string): Promise<void> {
+    try {
+      await this.client.query({ text: sql });
+    } catch (error) {
+      throw postgresFailure(error);
+    }
+  }
+
+  release(): void {
+    this.giveBack();
+  }
+
+  destroy(): void {
+    if (this.isOver) return;
+    // Not a polite end, which a network that swallows everything would never let finish.
+    this.client.connection?.stream?.destroy();
+    this.giveBack(new Error('destroyed'));
+  }
+
+  private giveBack(error?: Error): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    if (!this.give) return;
+    this.client.removeListener('error', ignore);
+    this.give(error);
+  }
+}
+
+function ignore(): void {
+  // The statement that was running has told it.
+}
+
+/** Names are limited to 63 bytes, and shared with whatever else prepares statements on the connection. */
+function nameOf(text: string): string {
+  let name = names.get(text);
+  if (name === undefined) {
+    name = `agent_runs_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`;
+    if (names.size >= 1_000) names.clear();
+    names.set(text, name);
+  }
+  return name;
+}

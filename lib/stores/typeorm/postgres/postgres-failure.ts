@@ -1,0 +1,45 @@
+/** Verdicts on what pg throws. https://www.postgresql.org/docs/current/errcodes-appendix.html */
+import { DatabaseFailure, type FailureVerdict } from '../database-failure.js';
+
+/** Serialisation failure, deadlock, lock not available. */
+const CONFLICTS: ReadonlySet<string> = new Set(['40001', '40P01', '55P03']);
+/** Classes: connection exceptions, insufficient resources, operator intervention, system errors; and a read-only server. */
+const PASSING = /^(08|53|57|58)|^25006$/;
+/** The server ended the session. */
+const SESSION_ENDED = /^(08|57P0)/;
+const LOST = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN)/;
+const SQLSTATE = /^[0-9A-Z]{5}$/;
+
+export function postgresFailure(error: unknown): DatabaseFailure {
+  const code = codeOf(error);
+  const isLost = code === undefined ? isPgClientError(error) : LOST.test(code) || SESSION_ENDED.test(code);
+  return new DatabaseFailure(verdictOn(code, isLost), code ?? (isLost ? 'CONNECTION_LOST' : 'unknown'), isLost);
+}
+
+/** Whether an error that host code threw comes from the database; TypeORM's QueryFailedError carries the driver's code. */
+export function isPostgresError(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === undefined ? isPgClientError(error) : SQLSTATE.test(code) || LOST.test(code);
+}
+
+function verdictOn(code: string | undefined, isLost: boolean): FailureVerdict {
+  if (code !== undefined && CONFLICTS.has(code)) return 'conflict';
+  if (isLost || code === undefined || !SQLSTATE.test(code) || PASSING.test(code)) return 'unavailable';
+  return 'broken';
+}
+
+/** pg gives no code where the connection ended under a query. */
+function isPgClientError(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect)/.test(
+      error.message,
+    )
+  );
+}
+
+function codeOf(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null) return undefined;
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' ? code : undefined;
+}

@@ -1,0 +1,51 @@
+/** PostgreSQL 13 and newer. Key columns have the collation "C"; JSON columns are text, because jsonb refuses NUL and reorders keys. */
+import { marks, tableNames, type Dialect } from '../dialect.js';
+
+/** @param schema where the host keeps its tables; by default the search path decides */
+export function postgresDialect(schema?: string): Dialect {
+  const qualify = (table: string): string =>
+    schema === undefined ? table : `"${schema.replaceAll('"', '""')}".${table}`;
+  const tables = tableNames(qualify);
+  return {
+    type: 'postgres',
+    tables,
+    qualify,
+    placed,
+    hasRowLocks: true,
+    // `now()` is the transaction's beginning, which a wait for a lock makes old.
+    now: `CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS bigint)`,
+    forUpdate: ' FOR UPDATE',
+    forUpdateSkipLocked: ' FOR UPDATE SKIP LOCKED',
+    // A transaction with an older snapshot fails as a conflict, which the host must repeat.
+    readLatest: '',
+    // Not `to_regclass`: it answers from a cache that the wait for the schema lock leaves stale.
+    hasSchemaTable:
+      `SELECT 1 AS found FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = 'agent_runs_schema' AND ` +
+      (schema === undefined
+        ? 'pg_catalog.pg_table_is_visible(c.oid)'
+        : `n.nspname = '${schema.replaceAll("'", "''")}'`),
+    bytesOf: (column) => `octet_length(${column})`,
+    insertOrLeave: (table, columns) =>
+      `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON CONFLICT DO NOTHING`,
+    insertOrReplace: (table, columns, key) =>
+      `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${columns
+        .filter((column) => !key.includes(column))
+        .map((column) => `${column} = excluded.${column}`)
+        .join(', ')}`,
+  };
+}
+
+const numbered = new Map<string, string>();
+const MAX_NUMBERED = 1_000;
+
+/** `?` marks as `$1`, `$2` … None of our statements has a `?` in a text or an operator. */
+function placed(sql: string): string {
+  let text = numbered.get(sql);
+  if (text === undefined) {
+    let index = 0;
+    text = sql.replace(/\?/g, () => `$${(index += 1)}`);
+    if (numbered.size >= MAX_NUMBERED) numbered.clear();
+    numbered.set(sql, text);
+  }
+  return text;
+}

@@ -1,0 +1,173 @@
+import { DataSource } from 'typeorm';
+import type { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
+import {
+  appendNotes,
+  beat,
+  change,
+  claim,
+  journal,
+  loaded,
+  note,
+  notesOf,
+  running,
+  submit,
+  totalsOf,
+  upTo,
+} from '../../../../lib/testing/store-contract/scenario.js';
+import { SERVER_TYPES, ServerSubject } from '../server-subject.js';
+import { TcpProxy } from '../tcp-proxy.js';
+
+const pause = (ms: number): Promise<void> => new Promise((next) => setTimeout(next, ms));
+
+describe.each(SERVER_TYPES)('the connections of the store on %s', (type) => {
+  let subject: ServerSubject;
+  let proxy: TcpProxy;
+  let store: TypeOrmRunStore;
+  let dataSource: DataSource;
+
+  beforeEach(async () => {
+    subject = await ServerSubject.create(type);
+    proxy = await TcpProxy.to('127.0.0.1', type === 'postgres' ? 5432 : 3306);
+    ({ store, dataSource } = await subject.open({ statementTimeoutMs: 400 }, { host: '127.0.0.1', port: proxy.port }));
+  }, 60_000);
+
+  afterEach(async () => {
+    proxy.cutAfter = undefined;
+    // Also those that are still waiting for a greeting that was swallowed.
+    proxy.cut();
+    await pause(50);
+    await subject.dispose();
+    await proxy.close();
+  }, 60_000);
+  afterAll(() => ServerSubject.dropDatabases(), 60_000);
+
+  const appendOne = (firstSequence: number, value: string): Promise<void> =>
+    store.append({ runId: 'run-1', attempt: 1, firstSequence, entries: [note(value)], totals: totalsOf(0) });
+
+  it('B027: that are swallowed by the network are given up in time, and fresh ones are used when it is back', async () => {
+    await running(store);
+    proxy.swallow(true);
+    const begun = performance.now();
+    const outcomes = await Promise.allSettled([
+      appendOne(3, 'a'),
+      beat(store, 'worker-1'),
+      store.load('run-1'),
+      submit(store, { id: 'run-2' }),
+    ]);
+    expect(performance.now() - begun).toBeLessThan(2_000);
+    for (const outcome of outcomes) {
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'STORE_UNAVAILABLE', retryable: true } });
+    }
+    proxy.swallow(false);
+    // What was swallowed never comes; only connections made from now on work.
+    await appendOne(3, 'b');
+    await beat(store, 'worker-1');
+    expect(notesOf(await journal(store, 'run-1'))).toEqual(['b']);
+  });
+
+  it('B130: that were cut while idle cost nothing but a repetition', async () => {
+    await running(store);
+    for (const round of upTo(3)) {
+      proxy.cut();
+      await pause(20);
+      await appendNotes(store, 'run-1', 1, [round]);
+      proxy.cut();
+      await change(store, 'run-1', { recoveries: round });
+    }
+    expect(notesOf(await journal(store, 'run-1'))).toEqual([1, 2, 3]);
+    expect((await loaded(store, 'run-1')).recoveries).toBe(3);
+  });
+
+  describe('that are cut after COMMIT was sent', () => {
+    let commits: number;
+
+    beforeEach(() => {
+      commits = 0;
+    });
+
+    const cutTheFirstCommit = (): void => {
+      proxy.cutAfter = (packet) => packet.includes('COMMIT') && (commits += 1) === 1;
+    };
+
+    it('B130: do not make a claim twice', async () => {
+      await submit(store);
+      await beat(store, 'worker-1');
+      cutTheFirstCommit();
+      expect(await claim(store, 'run-1', 'worker-1')).toBe(1);
+      const run = await loaded(store, 'run-1');
+      expect(run).toMatchObject({ attempt: 1, owner: 'worker-1', status: 'running', sequence: 2 });
+      await appendOne(3, 'a');
+    });
+
+    it('B130: do not create a run twice', async () => {
+      cutTheFirstCommit();
+      expect((await submit(store)).created).toBe(true);
+      expect((await journal(store, 'run-1')).map(({ type: entry }) => entry)).toEqual(['run.submitted']);
+    });
+  });
+
+  it('B130: an append whose answer was lost is not made twice', async () => {
+    await running(store);
+    await appendOne(3, 'first');
+    let cuts = 0;
+    proxy.cutAfter = (packet) => packet.includes('only-once') && (cuts += 1) === 1;
+    await appendOne(4, 'only-once');
+    expect(cuts).toBeGreaterThan(1);
+    expect(notesOf(await journal(store, 'run-1'))).toEqual(['first', 'only-once']);
+  });
+
+  it('B131: work with a pool of one, beside a host that uses it too', async () => {
+    const { store: small, dataSource: its } = await subject.open({ statementTimeoutMs: 5_000 }, { poolSize: 1 });
+    await Promise.all(
+      upTo(10).map(async (n) => {
+        await running(small, { id: `run-${n}` });
+        await appendNotes(small, `run-${n}`, 1, ['a', 'b']);
+        await its.query('SELECT 1');
+        await appendNotes(small, `run-${n}`, 1, ['c']);
+      }),
+    );
+    for (const n of upTo(10)) expect(notesOf(await journal(small, `run-${n}`))).toEqual(['a', 'b', 'c']);
+  });
+
+  it('B131: are not waited for longer than the deadline, and one that comes late goes back to the pool', async () => {
+    const { store: small, dataSource: its } = await subject.open({ statementTimeoutMs: 150 }, { poolSize: 1 });
+    const hog = its.createQueryRunner();
+    await hog.connect();
+    await expect(small.load('run-1')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    await hog.release();
+    await pause(20);
+    expect(await small.load('run-1')).toBeNull();
+    expect(await its.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
+
+  it('STO-3: deadlocks are repeated inside and reach nobody', async () => {
+    await subject.admin.query('SELECT 1');
+    const { store: other } = await subject.open({ statementTimeoutMs: 10_000 });
+    const { store: patient } = await subject.open({ statementTimeoutMs: 10_000 });
+    for (const n of [1, 2]) await submit(patient, { id: `run-${n}`, sessionId: 'session-1' });
+    // Two deciders that change the same runs of a session again and again, from two processes.
+    await Promise.all(
+      [patient, other].flatMap((mine) =>
+        upTo(15).map((n) =>
+          mine.transition({
+            runId: n % 2 ? 'run-1' : 'run-2',
+            session: n % 3 === 0,
+            decide: ({ run }) => ({ result: null, run: { change: { recoveries: run.recoveries + 1 }, entries: [] } }),
+          }),
+        ),
+      ),
+    );
+    const [first, second] = [await loaded(other, 'run-1'), await loaded(other, 'run-2')];
+    expect(first.recoveries + second.recoveries).toBe(30);
+  });
+
+  it('STO-4: are unavailable while the data source is closed, and work again when it is open', async () => {
+    await running(store);
+    await dataSource.destroy();
+    await expect(store.load('run-1')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    await expect(appendOne(3, 'a')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    await dataSource.initialize();
+    await appendOne(3, 'a');
+    expect(notesOf(await journal(store, 'run-1'))).toEqual(['a']);
+  });
+});

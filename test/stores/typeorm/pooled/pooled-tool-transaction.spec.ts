@@ -1,0 +1,233 @@
+import { EntitySchema, type DataSource, type EntityManager } from 'typeorm';
+import type { AppendRequest, ToolTransaction } from '../../../../lib/contracts/ports/run-store.port.js';
+import type { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
+import {
+  aRun,
+  change,
+  journal,
+  note,
+  notesOf,
+  running,
+  totalsOf,
+} from '../../../../lib/testing/store-contract/scenario.js';
+import { until } from '../../../support/until.js';
+import { SERVER_TYPES, ServerSubject } from '../server-subject.js';
+import { TcpProxy } from '../tcp-proxy.js';
+
+const orderEntity = new EntitySchema<{ id: number; note: string | null }>({
+  name: 'Order',
+  tableName: 'orders',
+  columns: { id: { type: 'int', primary: true }, note: { type: 'text', nullable: true } },
+});
+
+describe.each(SERVER_TYPES)('the transaction of a transactional tool on %s', (type) => {
+  let subject: ServerSubject;
+  let proxy: TcpProxy;
+  let store: TypeOrmRunStore;
+  let dataSource: DataSource;
+  let tool: ToolTransaction;
+
+  beforeEach(async () => {
+    subject = await ServerSubject.create(type);
+    proxy = await TcpProxy.to('127.0.0.1', type === 'postgres' ? 5432 : 3306);
+    ({ store, dataSource } = await subject.open(
+      { statementTimeoutMs: 2_000 },
+      {
+        host: '127.0.0.1',
+        port: proxy.port,
+        entities: [orderEntity],
+      },
+    ));
+    await subject.admin.query('CREATE TABLE orders (id int PRIMARY KEY, note text)');
+    await running(store);
+    tool = store.openToolTransaction();
+  }, 60_000);
+
+  afterEach(async () => {
+    proxy.cutAfter = undefined;
+    await tool.rollback();
+    await subject.dispose();
+    await proxy.close();
+  }, 60_000);
+  afterAll(() => ServerSubject.dropDatabases(), 60_000);
+
+  const result = (overrides: Partial<AppendRequest> = {}): AppendRequest => ({
+    runId: 'run-1',
+    attempt: 1,
+    firstSequence: 3,
+    entries: [note('result')],
+    totals: totalsOf(1),
+    ...overrides,
+  });
+  const begin = async (): Promise<EntityManager> => (await tool.begin()) as EntityManager;
+  const orders = async (): Promise<number[]> =>
+    (await subject.admin.query<{ id: number }[]>('SELECT id FROM orders ORDER BY id')).map(({ id }) => id);
+  const notes = async (): Promise<unknown[]> => notesOf(await journal(store, 'run-1'));
+
+  it("JRN-5b: commits the tool's rows and its journal entry together, and gives its connection back", async () => {
+    const manager = await begin();
+    await manager.getRepository(orderEntity).save({ id: 1, note: 'paid' });
+    expect(await orders()).toEqual([]);
+    await tool.commit(result());
+    expect(await orders()).toEqual([1]);
+    expect(await notes()).toEqual(['result']);
+    await tool.commit(result());
+    await tool.rollback();
+    for (let n = 0; n < 15; n += 1) {
+      const next = store.openToolTransaction();
+      await next.begin();
+      await next.rollback();
+    }
+  });
+
+  it('JRN-5b: rolls both back', async () => {
+    const manager = await begin();
+    await manager.getRepository(orderEntity).insert({ id: 1 });
+    await tool.rollback();
+    await tool.rollback();
+    expect(await orders()).toEqual([]);
+    expect(await notes()).toEqual([]);
+    await expect(tool.commit(result())).rejects.toMatchObject({ code: 'STORE_CONFLICT' });
+  });
+
+  it.each([
+    ['a stale attempt', { attempt: 2 }, 'FENCED'],
+    ['a wrong sequence', { firstSequence: 9 }, 'SEQUENCE_CONFLICT'],
+  ])('I3: %s is refused at the commit, and the rows of the tool are gone', async (_what, overrides, code) => {
+    const manager = await begin();
+    await manager.getRepository(orderEntity).insert({ id: 1 });
+    await expect(tool.commit(result(overrides))).rejects.toMatchObject({ code });
+    expect(await orders()).toEqual([]);
+    expect(await notes()).toEqual([]);
+  });
+
+  it('RUN-2: a cancel does not wait for the method, and fences its commit', async () => {
+    const manager = await begin();
+    await manager.getRepository(orderEntity).insert({ id: 1 });
+    await change(store, 'run-1', { status: 'cancelled' }, [{ type: 'run.cancelled', at: 1 }]);
+    await expect(tool.commit(result({ firstSequence: 4 }))).rejects.toMatchObject({ code: 'FENCED' });
+    expect(await orders()).toEqual([]);
+  });
+
+  it('JRN-5b: `context.manager` fails clearly after the tool has ended, and cannot end the transaction', async () => {
+    const manager = await begin();
+    const repository = manager.getRepository(orderEntity);
+    await expect(manager.query('COMMIT')).rejects.toThrow(/tried to end or begin/);
+    await expect(manager.queryRunner?.rollbackTransaction()).rejects.toThrow(/tried to roll back/);
+    await manager.transaction((nested) => nested.getRepository(orderEntity).insert({ id: 1 }));
+    await tool.commit(result());
+    await expect(repository.insert({ id: 9 })).rejects.toThrow(/used after the tool had ended/);
+    await expect(manager.query('SELECT 1')).rejects.toThrow(/used after the tool had ended/);
+    expect(await orders()).toEqual([1]);
+  });
+
+  it('decision 12: a deadlock that killed the transaction is a conflict, though the method swallowed it', async () => {
+    await subject.admin.query('INSERT INTO orders (id) VALUES (1), (2)');
+    const manager = await begin();
+    await manager.query(`UPDATE orders SET note = 'tool' WHERE id = 1`);
+    const other = subject.admin.createQueryRunner();
+    await other.startTransaction();
+    await other.query(`UPDATE orders SET note = 'other' WHERE id = 2`);
+    // More rows make it the costlier victim on MariaDB.
+    await other.query(`INSERT INTO orders (id) VALUES (11), (12), (13), (14), (15), (16), (17), (18), (19)`);
+    const theirs = other.query(`UPDATE orders SET note = 'other' WHERE id = 1`).catch((error: unknown) => error);
+    await new Promise((next) => setTimeout(next, 100));
+    const swallowed: unknown = await manager
+      .query(`UPDATE orders SET note = 'tool' WHERE id = 2`)
+      .catch((error: unknown) => error);
+    const lostByOther: unknown = await theirs;
+    await other.rollbackTransaction();
+    await other.release();
+    if (tool.isConflict(swallowed)) {
+      await expect(tool.commit(result())).rejects.toMatchObject({ code: 'STORE_CONFLICT' });
+      expect(await notes()).toEqual([]);
+    } else {
+      expect(tool.isConflict(lostByOther)).toBe(true);
+      await tool.commit(result());
+      expect(await notes()).toEqual(['result']);
+    }
+  });
+
+  it('JRN-5b: a lost answer to COMMIT is settled by the journal row', async () => {
+    const manager = await begin();
+    await manager.getRepository(orderEntity).insert({ id: 1 });
+    let commits = 0;
+    proxy.cutAfter = (packet) => packet.includes('COMMIT') && (commits += 1) === 1;
+    await tool.commit(result());
+    expect(commits).toBe(1);
+    expect(await orders()).toEqual([1]);
+    expect(await notes()).toEqual(['result']);
+  });
+
+  it('JRN-5b: a connection that died before COMMIT is a conflict, and nothing is committed', async () => {
+    const manager = await begin();
+    await manager.getRepository(orderEntity).insert({ id: 1 });
+    proxy.cut();
+    await new Promise((next) => setTimeout(next, 20));
+    const refusal: unknown = await tool.commit(result()).catch((error: unknown) => error);
+    expect(['STORE_CONFLICT', 'STORE_UNAVAILABLE']).toContain((refusal as { code: string }).code);
+    expect(await orders()).toEqual([]);
+    expect(await notes()).toEqual([]);
+  });
+
+  it('decision 11: a run that is started in `context.manager` joins, and is told after the commit', async () => {
+    const manager = await begin();
+    const visible: string[] = [];
+    await store.create({
+      runId: 'run-2',
+      sessionId: null,
+      requestScope: 'run:run-2',
+      requestId: 'run-2',
+      transaction: manager,
+      onVisible: () => visible.push('run-2'),
+      decide: ({ now }) => ({
+        do: 'insert',
+        run: aRun(now, { id: 'run-2' }),
+        entries: [],
+        totals: totalsOf(0),
+        session: null,
+      }),
+    });
+    expect(await store.load('run-2')).toBeNull();
+    expect(visible).toEqual([]);
+    await tool.commit(result());
+    await until(() => visible.length > 0);
+    expect(await store.load('run-2')).not.toBeNull();
+  });
+
+  it("decision 12: knows the database's conflicts from other errors of the method", async () => {
+    const manager = await begin();
+    const duplicate: unknown = await manager
+      .query('INSERT INTO orders (id) VALUES (1), (1)')
+      .catch((error: unknown) => error);
+    expect(tool.isConflict(duplicate)).toBe(false);
+    expect(tool.isConflict(new Error('deadlock'))).toBe(false);
+    const deadlock = type === 'postgres' ? { code: '40P01' } : { code: 'ER_LOCK_DEADLOCK', errno: 1213 };
+    expect(tool.isConflict(Object.assign(new Error('deadlock'), deadlock))).toBe(true);
+    await tool.rollback();
+    expect(await dataSource.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
+});
+
+describe('the transaction of a transactional tool on postgres', () => {
+  afterAll(() => ServerSubject.dropDatabases(), 60_000);
+
+  it('JRN-5b: rows that the database refuses at the commit are an error of the tool, and nothing is committed', async () => {
+    const subject = await ServerSubject.create('postgres');
+    const { store } = await subject.open();
+    await subject.admin.query('CREATE TABLE orders (id int PRIMARY KEY)');
+    await subject.admin.query(
+      'CREATE TABLE lines (id int PRIMARY KEY, order_id int REFERENCES orders (id) DEFERRABLE INITIALLY DEFERRED)',
+    );
+    await running(store);
+    const tool = store.openToolTransaction();
+    const manager = (await tool.begin()) as EntityManager;
+    await manager.query('INSERT INTO lines (id, order_id) VALUES (1, 77)');
+    const refusal: unknown = await tool
+      .commit({ runId: 'run-1', attempt: 1, firstSequence: 3, entries: [note('a')], totals: totalsOf(1) })
+      .catch((error: unknown) => error);
+    expect(refusal).toMatchObject({ name: 'ToolCommitRefusedError', databaseCode: '23503' });
+    expect(notesOf(await journal(store, 'run-1'))).toEqual([]);
+    await subject.dispose();
+  });
+});

@@ -1,0 +1,118 @@
+// A database of its own on a MariaDB or Postgres server, with as many data sources and stores over it as a test opens.
+import { randomBytes } from 'node:crypto';
+import { DataSource, type DataSourceOptions } from 'typeorm';
+import type { TypeOrmRunStoreOptions } from '../../../lib/stores/typeorm/typeorm-run-store.options.js';
+import { TypeOrmRunStore } from '../../../lib/stores/typeorm/typeorm-run.store.js';
+
+export type ServerType = 'mariadb' | 'postgres';
+
+export const SERVER_TYPES: readonly ServerType[] = ['mariadb', 'postgres'];
+
+export interface ServerHost {
+  dataSource: DataSource;
+  store: TypeOrmRunStore;
+}
+
+const URLS: Record<ServerType, string> = {
+  mariadb: process.env['TEST_MARIADB_URL'] ?? 'mysql://root@127.0.0.1:3306',
+  postgres: process.env['TEST_POSTGRES_URL'] ?? 'postgres://postgres@127.0.0.1:5432',
+};
+
+function serverOptions(type: ServerType, database: string | undefined): DataSourceOptions {
+  const url = new URL(URLS[type]);
+  const login = { host: url.hostname, port: Number(url.port), username: url.username, password: url.password };
+  return type === 'mariadb'
+    ? { type: 'mariadb', ...login, charset: 'utf8mb4', ...(database !== undefined && { database }) }
+    : {
+        type: 'postgres',
+        ...login,
+        database: database ?? 'postgres',
+        // Nothing in these tests dies of a power cut.
+        extra: { options: '-c synchronous_commit=off' },
+      };
+}
+
+async function onServer(type: ServerType, sql: string): Promise<void> {
+  const server = await new DataSource(serverOptions(type, undefined)).initialize();
+  await server.query(sql);
+  await server.destroy();
+}
+
+/** A database of these tests that nobody uses now. Made once, emptied after each use: making one takes longer than most tests. */
+interface TestDatabase {
+  type: ServerType;
+  name: string;
+  admin: DataSource;
+}
+
+const idle: TestDatabase[] = [];
+
+export class ServerSubject {
+  private readonly hosts: ServerHost[] = [];
+
+  private constructor(private readonly home: TestDatabase) {}
+
+  static async create(type: ServerType): Promise<ServerSubject> {
+    const place = idle.findIndex((one) => one.type === type);
+    if (place >= 0) return new ServerSubject(idle.splice(place, 1)[0] as TestDatabase);
+    const name = `agent_runs_test_${randomBytes(6).toString('hex')}`;
+    await onServer(type, `CREATE DATABASE ${name}`);
+    const admin = await new DataSource({ ...serverOptions(type, name), poolSize: 1 } as DataSourceOptions).initialize();
+    return new ServerSubject({ type, name, admin });
+  }
+
+  /** After the last test of a file. */
+  static async dropDatabases(): Promise<void> {
+    for (const { type, name, admin } of idle.splice(0)) {
+      await admin.destroy();
+      await onServer(type, `DROP DATABASE ${name}${type === 'postgres' ? ' WITH (FORCE)' : ''}`);
+    }
+  }
+
+  get type(): ServerType {
+    return this.home.type;
+  }
+
+  get database(): string {
+    return this.home.name;
+  }
+
+  /** A connection that belongs to neither store. */
+  get admin(): DataSource {
+    return this.home.admin;
+  }
+
+  async connect(options: Partial<DataSourceOptions> = {}): Promise<DataSource> {
+    return new DataSource({ ...serverOptions(this.type, this.database), ...options } as DataSourceOptions).initialize();
+  }
+
+  /** One more process, as far as the database can tell: a pool and a store of its own. */
+  async open(storeOptions: TypeOrmRunStoreOptions = {}, options: Partial<DataSourceOptions> = {}): Promise<ServerHost> {
+    const dataSource = await this.connect(options);
+    const store = new TypeOrmRunStore(dataSource, storeOptions);
+    await store.open();
+    const host = { dataSource, store };
+    this.hosts.push(host);
+    return host;
+  }
+
+  async close(host: ServerHost): Promise<void> {
+    await host.store.close();
+    if (host.dataSource.isInitialized) await host.dataSource.destroy();
+  }
+
+  /** @param keepTables false where a test has changed the tables themselves */
+  async dispose(keepTables = true): Promise<void> {
+    for (const host of this.hosts) await this.close(host);
+    const rows = await this.admin.query<{ name: string }[]>(
+      'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = ' +
+        (this.type === 'postgres' ? `'public'` : 'DATABASE()'),
+    );
+    for (const { name } of rows) {
+      const isOurs = name.startsWith('agent_') && keepTables;
+      if (!isOurs) await this.admin.query(`DROP TABLE ${name}${this.type === 'postgres' ? ' CASCADE' : ''}`);
+      else if (name !== 'agent_runs_schema') await this.admin.query(`DELETE FROM ${name}`);
+    }
+    idle.push(this.home);
+  }
+}

@@ -1,0 +1,21 @@
+import { DataSource } from 'typeorm';
+import { TypeOrmRunStore } from '../../../lib/stores/typeorm/typeorm-run.store.js';
+
+describe('the store on a data source', () => {
+  it('CFG-1: names the databases it knows when it is given another one', () => {
+    const dataSource = { options: { type: 'mongodb' } } as unknown as DataSource;
+    expect(() => new TypeOrmRunStore(dataSource)).toThrow(
+      /of type mongodb.*better-sqlite3, mysql, mariadb or postgres/,
+    );
+  });
+
+  it('STO-4: is unavailable on a data source that is not initialised', async () => {
+    const store = new TypeOrmRunStore(new DataSource({ type: 'better-sqlite3', database: ':memory:' }));
+    await expect(store.open()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+  });
+
+  it('STO-9: says what it can do', () => {
+    const store = new TypeOrmRunStore(new DataSource({ type: 'better-sqlite3', database: ':memory:' }));
+    expect(store.traits).toEqual({ name: 'typeorm:better-sqlite3', durable: true, shared: true, transactions: true });
+  });
+});
