@@ -77,7 +77,7 @@ describe('The files of lib/', () => {
     const roles = new Set(table.roles);
     const offences = files.filter((file) => {
       const [, subject, role] =
-        /^([a-z][a-z0-9]*(?:-[a-z0-9]+)*)(?:\.([a-z-]+))?\.ts$/.exec(posix.basename(file)) ?? [];
+        /^([a-z0-9]+(?:-[a-z0-9]+)*)(?:\.([a-z-]+))?\.ts$/.exec(posix.basename(file)) ?? [];
       return subject === undefined || (role !== undefined && !roles.has(role));
     });
     expect(offences).toEqual([]);
