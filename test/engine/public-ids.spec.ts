@@ -181,6 +181,15 @@ describe('ids from outside', () => {
     expect(JSON.stringify([await store.load('r'), await journalOf(store, 'r')])).toBe(before);
   });
 
+  it.each([-1, 0, 101, 1e9, 1.5, Number.NaN, 'abc', '10', null, {}])(
+    'STO-8: a page of %p runs or asks is refused (B134)',
+    async (limit) => {
+      const { engine } = await world();
+      expect(await outcome(() => engine.runs.list({ limit: limit as never }))).toBe('INVALID_REQUEST');
+      expect(await outcome(() => engine.runs.pendingInteractions({ limit: limit as never }))).toBe('INVALID_REQUEST');
+    },
+  );
+
   it.each([-1, 0, Number.NaN, Number.POSITIVE_INFINITY, '30x', '', {}, null])(
     'SUB-3: result refuses the timeout %p',
     async (timeout) => {

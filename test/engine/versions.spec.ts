@@ -88,6 +88,35 @@ describe('a run whose version nobody has', () => {
     expect((await rowOf(store, id)).status).toBe('pending');
   });
 
+  it('JRN-7: an answer to a run of a version that is gone is not lost: the run says what it needs (B031)', async () => {
+    const clock = new ManualClock();
+    const store = new MemoryRunStore({ clock: () => clock.now() });
+    let executed = 0;
+    const gated = tool('gated', () => ++executed, { approval: 'rule', asks: () => ({}), recovery: 'manual' });
+    const script = [{ calls: [{ name: 'gated' }] }, { text: 'done' }];
+    const version = (over: Partial<AgentDefinition>) =>
+      agent(scriptedModel(script, { place: 'transcript' }), [gated], over);
+    const first = await engineOver(store, version({}), settings, clock);
+    const run = await first.runs.start(start);
+    await clock.advance(0);
+    const [asked] = (await first.runs.get(run.id)).interactions;
+    await first.stop();
+    const second = await engineOver(store, version({ version: '2', hash: 'hash-2' }), settings, clock);
+    await second.runs.respond(run.id, asked?.id as string, { decision: 'approve', approver: 'ann' });
+    await clock.advance(61_000);
+    await sweep(second, clock);
+    expect(await second.runs.get(run.id)).toMatchObject({
+      status: 'needs_attention',
+      attention: { reason: 'version_mismatch' },
+    });
+    expect(executed).toBe(0);
+    const restored = await engineOver(store, version({}), settings, clock);
+    await second.runs.resume(run.id);
+    await clock.advance(2_000);
+    expect((await restored.runs.get(run.id)).status).toBe('completed');
+    expect(executed).toBe(1);
+  });
+
   it('JRN-7: versions live side by side: each run is executed under its own', async () => {
     const store = new MemoryRunStore();
     const answering = (version: string) =>
@@ -148,6 +177,25 @@ describe('the sweeps', () => {
     await engine.recovery.expireInteractions();
     await engine.recovery.reconcile();
     expect(engine.logged.every(({ level }) => level === 'warn')).toBe(true);
+  });
+
+  it('B009: a run that was deleted after it was found is neither moved nor made again', async () => {
+    const store = new FailingStore(new MemoryRunStore());
+    const nothing = {
+      now: 0,
+      expired: ['gone'],
+      unoffered: ['gone'],
+      pastDeadline: ['gone'],
+      answered: ['gone'],
+      expiredInteractions: ['gone'],
+    };
+    store.overdue = () => Promise.resolve(nothing);
+    const engine = await engineOver(store, agent(scriptedModel([])));
+    await engine.recovery.reconcile();
+    await engine.recovery.expireInteractions();
+    await expect(engine.runs.get('gone')).rejects.toMatchObject({ code: 'RUN_NOT_FOUND' });
+    expect(engine.told).toEqual([]);
+    expect(engine.logged.filter(({ level }) => level === 'error')).toEqual([]);
   });
 
   it('B138: do not overlap with themselves: a second call joins the first', async () => {

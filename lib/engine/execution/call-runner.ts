@@ -165,6 +165,7 @@ export class CallRunner {
         onEnter: async () => ({ manager: await transaction.begin() }),
         limitMs: tool.transactionTimeoutMs,
         rethrow: (error) => transaction.isConflict(error),
+        within: (body) => (transaction.enter ? transaction.enter(body) : body()),
       });
       const completed = end.end === 'result' && end.entries[0]?.type === 'tool.completed';
       if (completed && !controller.signal.aborted) {

@@ -54,6 +54,8 @@ export interface CallWays {
   limitMs?: number;
   /** Whether what the method threw is the caller's business rather than a result. */
   rethrow?: (error: unknown) => boolean;
+  /** Runs the method so that the store recognises its own calls from inside it; default directly. */
+  within?: <T>(body: () => T) => T;
 }
 
 /** Runs the method once. Throws only what is no result: store trouble, and what `rethrow` claims. */
@@ -62,7 +64,7 @@ export async function executeCall(
   tool: ToolDefinition,
   call: CallState,
   controller: AbortController,
-  { onEnter, limitMs = tool.timeoutMs ?? undefined, rethrow }: CallWays,
+  { onEnter, limitMs = tool.timeoutMs ?? undefined, rethrow, within = (body) => body() }: CallWays,
 ): Promise<CallEnd> {
   const { clock, run } = environment;
   let entered = false;
@@ -80,7 +82,7 @@ export async function executeCall(
     deadline: limitMs === undefined ? null : clock.now() + limitMs,
     actor: run.actor,
   };
-  const result = await timedCall(clock, limitMs ?? null, controller, () =>
+  const invoke = (): Promise<unknown> =>
     tool.caller.call(structuredClone(call.input), context, {
       onEnter: async () => {
         const requireEntry = (): void => {
@@ -94,8 +96,8 @@ export async function executeCall(
         entered = true;
         return addition;
       },
-    }),
-  );
+    });
+  const result = await timedCall(clock, limitMs ?? null, controller, () => within(invoke));
   if (result.ended === 'timed_out') {
     inside.close();
     return timedOut(environment, tool, call, entered, limitMs as number, result.zombie);

@@ -56,7 +56,7 @@ export class ReadRuns {
   async list(options: ListOptions = {}): Promise<{ runs: RunSummaryView[]; nextCursor?: string }> {
     requireOptions(options);
     const problems: FieldProblem[] = [];
-    const limit = options.limit ?? DEFAULT_PAGE;
+    const { limit = DEFAULT_PAGE } = options;
     if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE)
       problems.push({ field: 'limit', problem: `must be a whole number from 1 to ${MAX_PAGE}` });
     const statuses = readStatuses(options, problems);

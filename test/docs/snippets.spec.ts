@@ -1,0 +1,62 @@
+/** What the pages show is true: every TypeScript block passes the compiler, and those marked `ts run` are executed as they stand. */
+import { mkdtempSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import { jest } from '@jest/globals';
+import type { Type } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { readPages } from './doc-page.js';
+import { SnippetFiles, typeErrors, type SnippetFile } from './snippet-files.js';
+
+jest.setTimeout(120_000);
+
+const files = new SnippetFiles();
+const snippets = readPages()
+  .flatMap(({ blocks }) => blocks)
+  .filter(({ language }) => language === 'ts')
+  .map((block) => files.write(block));
+
+afterAll(() => files.remove());
+
+/** Executes a snippet in a directory of its own. One that exports an `AppModule` is a host: it is booted and closed again. */
+async function execute({ file }: SnippetFile): Promise<void> {
+  const before = process.cwd();
+  process.chdir(mkdtempSync(`${file}-`));
+  try {
+    const exports = (await import(pathToFileURL(file).href)) as { AppModule?: Type };
+    if (!exports.AppModule) return;
+    const app = await NestFactory.createApplicationContext(exports.AppModule, { logger: false });
+    await app.close();
+  } finally {
+    process.chdir(before);
+  }
+}
+
+/** Not in any page: it proves that a mistake would be found, and where. */
+const wrong = files.write({
+  page: 'no-page.md',
+  line: 10,
+  language: 'ts',
+  isRun: false,
+  code: "import { RunService } from 'nestjs-agent-runs';\ndeclare const runs: RunService;\nvoid runs.begin();\n",
+});
+
+describe('The TypeScript of README and docs/', () => {
+  let errors: string[] = [];
+  beforeAll(() => {
+    errors = typeErrors([...snippets, wrong]);
+  });
+
+  it('passes the compiler, block by block', () => {
+    expect(errors.filter((error) => !error.startsWith(wrong.page))).toEqual([]);
+  });
+
+  it('would not pass it with a mistake in it', () => {
+    expect(errors.filter((error) => error.startsWith(wrong.page))).toEqual([
+      expect.stringMatching(/^no-page\.md:12: Property 'begin' does not exist/),
+    ]);
+  });
+
+  it.each(snippets.filter(({ isRun }) => isRun))('executes $page:$line', async (snippet) => {
+    await execute(snippet);
+  });
+});
