@@ -37,6 +37,8 @@ export default {
     {
       ...base,
       displayName: 'fast',
+      globalSetup: '<rootDir>/.config/jest.databases.mjs',
+      globalTeardown: '<rootDir>/.config/jest.databases-teardown.mjs',
       testMatch: ['<rootDir>/test/**/*.spec.ts'],
       testPathIgnorePatterns: ['/node_modules/', '<rootDir>/test/(?:package|sample-app|crash|soak)/'],
     },
@@ -45,7 +47,13 @@ export default {
       displayName: 'built',
       testMatch: ['<rootDir>/test/{package,sample-app}/**/*.spec.ts'],
     },
-    { ...built, displayName: 'crash', testMatch: ['<rootDir>/test/crash/**/*.spec.ts'] },
+    {
+      ...base,
+      displayName: 'crash',
+      globalSetup: '<rootDir>/.config/jest.crash.mjs',
+      globalTeardown: '<rootDir>/.config/jest.databases-teardown.mjs',
+      testMatch: ['<rootDir>/test/crash/**/*.spec.ts'],
+    },
     { ...built, displayName: 'soak', testMatch: ['<rootDir>/test/soak/**/*.spec.ts'] },
   ],
 };

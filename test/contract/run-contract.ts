@@ -1,14 +1,19 @@
 import { coreCases } from '../../lib/testing/store-contract/store-contract.js';
+import { describeIf } from '../support/describe-if.js';
 import type { StoreCase, StoreFactory } from '../../lib/testing/store-contract/store-case.js';
 
-/** Maps cases of the store contract onto Jest, one test a case, none left out. */
+/**
+ * Maps cases of the store contract onto Jest, one test a case, none left out.
+ * @param isThere false where the store's server could not be had: reported as skipped
+ */
 export function runContract(
   name: string,
   open: StoreFactory,
   cases: readonly StoreCase[] = coreCases,
   timeoutMs = 30_000,
+  isThere = true,
 ): void {
-  describe(`${name} keeps the store contract`, () => {
+  describeIf(isThere)(`${name} keeps the store contract`, () => {
     for (const one of cases) {
       it(`${one.id}: ${one.title}`, () => one.run(open), timeoutMs);
     }

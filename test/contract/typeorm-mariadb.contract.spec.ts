@@ -1,5 +1,8 @@
 import { coreCases, sharedCases } from '../../lib/testing/store-contract/store-contract.js';
 import { serverFactory } from '../stores/typeorm/server-factory.js';
+import { isServerThere } from '../stores/typeorm/server-subject.js';
 import { runContract } from './run-contract.js';
 
-runContract('TypeOrmRunStore on MariaDB', serverFactory('mariadb'), [...coreCases, ...sharedCases]);
+const cases = [...coreCases, ...sharedCases];
+
+runContract('TypeOrmRunStore on MariaDB', serverFactory('mariadb'), cases, 30_000, isServerThere('mariadb'));

@@ -1,5 +1,8 @@
 import { coreCases, sharedCases } from '../../lib/testing/store-contract/store-contract.js';
 import { serverFactory } from '../stores/typeorm/server-factory.js';
+import { isServerThere } from '../stores/typeorm/server-subject.js';
 import { runContract } from './run-contract.js';
 
-runContract('TypeOrmRunStore on Postgres', serverFactory('postgres'), [...coreCases, ...sharedCases]);
+const cases = [...coreCases, ...sharedCases];
+
+runContract('TypeOrmRunStore on Postgres', serverFactory('postgres'), cases, 30_000, isServerThere('postgres'));

@@ -1,6 +1,7 @@
 // A database of its own on a MariaDB or Postgres server, with as many data sources and stores over it as a test opens.
 import { randomBytes } from 'node:crypto';
 import { DataSource, type DataSourceOptions } from 'typeorm';
+import { describeIf } from '../../support/describe-if.js';
 import type { TypeOrmRunStoreOptions } from '../../../lib/stores/typeorm/typeorm-run-store.options.js';
 import { TypeOrmRunStore } from '../../../lib/stores/typeorm/typeorm-run.store.js';
 
@@ -18,8 +19,24 @@ const URLS: Record<ServerType, string> = {
   postgres: process.env['TEST_POSTGRES_URL'] ?? 'postgres://postgres@127.0.0.1:5432',
 };
 
+/** Whether the set-up found or started this server; without one its suites are reported as skipped. */
+export function isServerThere(type: ServerType): boolean {
+  return !(process.env['TEST_SERVERS_MISSING'] ?? '').split(',').includes(type);
+}
+
+/** A suite for each server. @param title with `%s` for its name */
+export function describeServers(title: string, suite: (type: ServerType) => void): void {
+  for (const type of SERVER_TYPES) {
+    describeIf(isServerThere(type))(title.replace('%s', type), () => suite(type));
+  }
+}
+
+export function serverUrl(type: ServerType): URL {
+  return new URL(URLS[type]);
+}
+
 function serverOptions(type: ServerType, database: string | undefined): DataSourceOptions {
-  const url = new URL(URLS[type]);
+  const url = serverUrl(type);
   const login = { host: url.hostname, port: Number(url.port), username: url.username, password: url.password };
   return type === 'mariadb'
     ? { type: 'mariadb', ...login, charset: 'utf8mb4', ...(database !== undefined && { database }) }

@@ -9,7 +9,7 @@ import {
   totalsOf,
   upTo,
 } from '../../../../lib/testing/store-contract/scenario.js';
-import { SERVER_TYPES, ServerSubject } from '../server-subject.js';
+import { describeServers, ServerSubject } from '../server-subject.js';
 
 interface Obtaining {
   obtainMasterConnection(): Promise<unknown>;
@@ -22,7 +22,7 @@ async function soon<T>(work: Promise<T>): Promise<T | typeof pending> {
   return Promise.race([work, new Promise<typeof pending>((resolve) => setTimeout(() => resolve(pending), 150))]);
 }
 
-describe.each(SERVER_TYPES)('appends on %s', (type) => {
+describeServers('appends on %s', (type) => {
   let subject: ServerSubject;
   let store: TypeOrmRunStore;
   let dataSource: DataSource;

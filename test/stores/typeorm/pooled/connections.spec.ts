@@ -14,12 +14,12 @@ import {
   totalsOf,
   upTo,
 } from '../../../../lib/testing/store-contract/scenario.js';
-import { SERVER_TYPES, ServerSubject } from '../server-subject.js';
+import { describeServers, ServerSubject, serverUrl } from '../server-subject.js';
 import { TcpProxy } from '../tcp-proxy.js';
 
 const pause = (ms: number): Promise<void> => new Promise((next) => setTimeout(next, ms));
 
-describe.each(SERVER_TYPES)('the connections of the store on %s', (type) => {
+describeServers('the connections of the store on %s', (type) => {
   let subject: ServerSubject;
   let proxy: TcpProxy;
   let store: TypeOrmRunStore;
@@ -27,7 +27,8 @@ describe.each(SERVER_TYPES)('the connections of the store on %s', (type) => {
 
   beforeEach(async () => {
     subject = await ServerSubject.create(type);
-    proxy = await TcpProxy.to('127.0.0.1', type === 'postgres' ? 5432 : 3306);
+    const { hostname, port } = serverUrl(type);
+    proxy = await TcpProxy.to(hostname, Number(port));
     ({ store, dataSource } = await subject.open({ statementTimeoutMs: 400 }, { host: '127.0.0.1', port: proxy.port }));
   }, 60_000);
 

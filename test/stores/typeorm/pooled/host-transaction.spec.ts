@@ -3,9 +3,9 @@ import type { CreateRequest, CreateResult } from '../../../../lib/contracts/port
 import type { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
 import { aRun, loaded, OFFER, totalsOf } from '../../../../lib/testing/store-contract/scenario.js';
 import { until } from '../../../support/until.js';
-import { SERVER_TYPES, ServerSubject } from '../server-subject.js';
+import { describeServers, ServerSubject } from '../server-subject.js';
 
-describe.each(SERVER_TYPES)('a run that is created in a transaction of the host, on %s', (type) => {
+describeServers('a run that is created in a transaction of the host, on %s', (type) => {
   let subject: ServerSubject;
   let store: TypeOrmRunStore;
   let dataSource: DataSource;

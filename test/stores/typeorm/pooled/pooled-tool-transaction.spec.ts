@@ -11,7 +11,7 @@ import {
   totalsOf,
 } from '../../../../lib/testing/store-contract/scenario.js';
 import { until } from '../../../support/until.js';
-import { SERVER_TYPES, ServerSubject } from '../server-subject.js';
+import { describeServers, ServerSubject, serverUrl } from '../server-subject.js';
 import { TcpProxy } from '../tcp-proxy.js';
 
 const orderEntity = new EntitySchema<{ id: number; note: string | null }>({
@@ -20,7 +20,7 @@ const orderEntity = new EntitySchema<{ id: number; note: string | null }>({
   columns: { id: { type: 'int', primary: true }, note: { type: 'text', nullable: true } },
 });
 
-describe.each(SERVER_TYPES)('the transaction of a transactional tool on %s', (type) => {
+describeServers('the transaction of a transactional tool on %s', (type) => {
   let subject: ServerSubject;
   let proxy: TcpProxy;
   let store: TypeOrmRunStore;
@@ -29,7 +29,8 @@ describe.each(SERVER_TYPES)('the transaction of a transactional tool on %s', (ty
 
   beforeEach(async () => {
     subject = await ServerSubject.create(type);
-    proxy = await TcpProxy.to('127.0.0.1', type === 'postgres' ? 5432 : 3306);
+    const { hostname, port } = serverUrl(type);
+    proxy = await TcpProxy.to(hostname, Number(port));
     ({ store, dataSource } = await subject.open(
       { statementTimeoutMs: 2_000 },
       {

@@ -7,7 +7,7 @@ import { SCHEMA_STEPS } from '../../../../lib/stores/typeorm/migrations/schema-s
 import { databaseOf } from '../../../../lib/stores/typeorm/database-of.js';
 import { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
 import { appendNotes, journal, notesOf, running } from '../../../../lib/testing/store-contract/scenario.js';
-import { SERVER_TYPES, ServerSubject } from '../server-subject.js';
+import { describeServers, ServerSubject } from '../server-subject.js';
 
 const laterStep: SchemaStep = {
   version: 2,
@@ -16,7 +16,7 @@ const laterStep: SchemaStep = {
   statements: () => ['ALTER TABLE agent_runs ADD COLUMN note text'],
 };
 
-describe.each(SERVER_TYPES)('the schema on %s', (type) => {
+describeServers('the schema on %s', (type) => {
   let subject: ServerSubject;
 
   beforeEach(async () => {
