@@ -76,8 +76,7 @@ describe('The files of lib/', () => {
   it('are named <subject>.<role>.ts in kebab-case with a known role', () => {
     const roles = new Set(table.roles);
     const offences = files.filter((file) => {
-      const [, subject, role] =
-        /^([a-z0-9]+(?:-[a-z0-9]+)*)(?:\.([a-z-]+))?\.ts$/.exec(posix.basename(file)) ?? [];
+      const [, subject, role] = /^([a-z0-9]+(?:-[a-z0-9]+)*)(?:\.([a-z-]+))?\.ts$/.exec(posix.basename(file)) ?? [];
       return subject === undefined || (role !== undefined && !roles.has(role));
     });
     expect(offences).toEqual([]);

@@ -52,7 +52,7 @@ describe.each(ENGINE_STORES)('asks inside a method on $name', (store) => {
       operations.add(context.operationId);
       const { city } = await context.ask({ id: 'city', text: 'Which city?' });
       const { street } = await context.ask({ id: 'street', text: `Which street in ${String(city)}?` });
-      return { city, street } as JsonObject;
+      return { city, street };
     });
     const world = await World.over(store);
     let process = await world.process(agents);
@@ -189,7 +189,7 @@ describe.each(ENGINE_STORES)('asks inside a method on $name', (store) => {
           approverRole: 'finance',
           arguments: { cents: 5_000, n: n as number },
         });
-        return given as unknown as JsonObject;
+        return given;
       },
       // The method's ask is not the tool's input: its schema has no say in it.
       {
@@ -267,7 +267,7 @@ describe.each(ENGINE_STORES)('asks inside a method on $name', (store) => {
       });
       const { ok } = await context.ask({ id: 'ok', text: `Order ${String(order.number)}?` });
       await context.step('after', () => void ledger.push(`after ${String(ok)}`));
-      return order as unknown as JsonObject;
+      return order;
     });
     const world = await World.over(store);
     const doomed = await world.process(agents);
@@ -275,8 +275,8 @@ describe.each(ENGINE_STORES)('asks inside a method on $name', (store) => {
     const ask = await waitingAsk(doomed, id);
     expect(await doomed.runs.get(id)).toMatchObject({ status: 'waiting' });
     world.kill(doomed);
-    let process = await world.another(agents);
-    process = await world.restart(agents);
+    await world.another(agents);
+    const process = await world.restart(agents);
     expect((await process.runs.get(id)).status).toBe('waiting');
     await process.runs.respond(id, ask.id, accept({ ok: 'yes' }));
     await reaches(process, id, 'completed');
