@@ -33,6 +33,8 @@ const built = { ...base, globalSetup: '<rootDir>/.config/jest.built.mjs' };
 
 export default {
   maxWorkers: 2,
+  // A machine that is busy with other things is slow, and that is no fault of the code.
+  testTimeout: 30_000,
   projects: [
     {
       ...base,
