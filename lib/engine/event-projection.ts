@@ -4,7 +4,7 @@ import type { JsonValue } from '../contracts/json.js';
 import type { RunEvent } from '../contracts/run-view.js';
 
 /** Facts that say nothing about prompts, arguments or results. */
-const LIFECYCLE_FACTS = [
+const LIFECYCLE_FACTS: ReadonlySet<string> = new Set([
   'key',
   'attempt',
   'cause',
@@ -31,7 +31,7 @@ const LIFECYCLE_FACTS = [
   'maxTotalTokens',
   'consumed',
   'reconciled',
-] as const;
+]);
 
 export function fullEvent(entry: SequencedEntry): RunEvent {
   const { type, sequence, at, ...rest } = entry;
@@ -52,9 +52,8 @@ export function lifecycleEvent(entry: SequencedEntry): RunEvent {
 
 export function lifecycleFacts(entry: JournalEntry): Record<string, string | number | boolean | null> {
   const facts: Record<string, string | number | boolean | null> = {};
-  const source = entry as unknown as Record<string, unknown>;
-  for (const name of LIFECYCLE_FACTS) {
-    const value = source[name];
+  for (const [name, value] of Object.entries(entry)) {
+    if (!LIFECYCLE_FACTS.has(name)) continue;
     if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
       facts[name] = value;
   }

@@ -25,7 +25,8 @@ export class LifecyclePublisher {
     firstSequence: number,
     entries: readonly JournalEntry[],
   ): void {
-    this.signals.moved(run.id);
+    // Who waits for a run waits for a status, and only these entries tell of one.
+    if (entries.some(({ type }) => type.startsWith('run.'))) this.signals.moved(run.id);
     if (this.ports.observers.length === 0) return;
     entries.forEach((entry, index) => {
       const event: LifecycleEvent = {

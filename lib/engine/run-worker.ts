@@ -196,8 +196,11 @@ export class RunWorker {
       held,
     });
     this.lookAfter(held, answer.held);
-    // Slots may have gone to runs that were started here meanwhile.
-    const fresh = answer.claimable.filter(({ id }) => !this.holds(id)).slice(0, Math.max(0, this.freeSlots()));
+    // Slots may have gone to runs that were started here meanwhile, and a shutdown may have begun: it would not wait for what is claimed now.
+    const isClaiming = this.state === 'running';
+    const fresh = answer.claimable
+      .filter(({ id }) => isClaiming && !this.holds(id))
+      .slice(0, Math.max(0, this.freeSlots()));
     // One turn saw everything there is to take over; a full one may not have.
     if (takeovers && limit > 0 && answer.claimable.length < limit) this.takeovers = false;
     const claims = await Promise.allSettled(fresh.map(({ id }) => this.claim(id)));

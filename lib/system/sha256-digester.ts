@@ -1,5 +1,5 @@
 /** Canonical text by RFC 8785 and SHA-256 (port Digester). */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import canonicalizeModule from 'canonicalize';
 import type { JsonValue } from '../contracts/json.js';
 import type { Digester } from '../contracts/ports/digester.port.js';
@@ -17,6 +17,6 @@ export class Sha256Digester implements Digester {
   }
 
   digest(text: string): string {
-    return createHash('sha256').update(text, 'utf8').digest('hex');
+    return hash('sha256', text, 'hex');
   }
 }

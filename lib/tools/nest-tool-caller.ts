@@ -60,7 +60,7 @@ export class NestToolCaller implements ToolCaller {
   async call(input: JsonObject, context: ToolContext, entry: ToolEntry): Promise<unknown> {
     const { input: schema, pipeline } = this.parts;
     return pipeline.run({
-      context: frozenCopy(context),
+      context: Object.isFrozen(context) ? context : frozenCopy(context),
       entry,
       input: await schema.revive(input),
       shownInput: await schema.revive(input),

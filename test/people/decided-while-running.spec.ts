@@ -168,6 +168,27 @@ describe.each(ENGINE_STORES)('decisions while the run is executed, on $name', (s
     await world.end();
   });
 
+  it('PPL-6: an answer that comes with the shutdown of its process is left to the next one', async () => {
+    const model = scriptedModel([{ calls: [{ name: 'gated' }] }, { text: 'done' }], { place: 'transcript' });
+    const agents = agent(model, [tool('gated', () => 'did it', { recovery: 'manual', asks: () => ({}) })]);
+    const world = await World.over(store);
+    const first = await world.process(agents, { pollMs: 60_000, pollIdleMs: 60_000 });
+    const { id } = await first.runs.start({ agent: 'support', prompt: 'go' });
+    await reaches(first, id, 'waiting');
+    const [ask] = await asksOf(first, id, 1);
+    // It has seen the run to be claimed, and the shutdown begins before it can claim it.
+    const gate = first.store.hold('due', { after: true });
+    await first.runs.respond(id, ask!.id, approve);
+    await gate.reached;
+    const drained = first.worker.drain();
+    gate.open();
+    await drained;
+    expect(await first.store.liveWorkers()).toEqual([]);
+    const next = await world.restart(agents);
+    await reaches(next, id, 'completed');
+    await world.end();
+  });
+
   it('PPL-10: a decision made while the run heads for attention is taken up once the blocked call is resolved', async () => {
     const free = signal();
     const entered = signal();

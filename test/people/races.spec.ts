@@ -4,11 +4,15 @@ import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { agent, tool } from '../support/engine-harness.js';
 import { entriesOf, journalOf, rowOf } from '../support/journal-of.js';
 import { allInteractions } from '../support/sound-journal.js';
-import { ENGINE_STORES, type EngineStore } from '../support/stores.js';
+import { ALL_ENGINE_STORES, type EngineStore } from '../support/stores.js';
 import { approve, asksOf, codeOf, deny, type Process, reaches, World } from './world.js';
 
-const LONG = 120_000;
-const TIMES = 60;
+const LONG = 600_000;
+
+/** How often each race is run; `TEST_RACE_ROUNDS=200` for a thorough look. */
+function rounds(store: EngineStore): number {
+  return Number(process.env['TEST_RACE_ROUNDS'] ?? (store.isServer ? 16 : 48));
+}
 
 /** Sees at once what the other one did. */
 const eager = { pollMs: 1, pollIdleMs: 1 };
@@ -56,13 +60,13 @@ async function race(round: number, first: () => Promise<unknown>, second: () => 
     : (await Promise.all([codeOf(second()), late(first)])).reverse();
 }
 
-describe.each(ENGINE_STORES)('two processes at once on $name', (store) => {
+describe.each(ALL_ENGINE_STORES)('two processes at once on $name', (store) => {
   // B043
   it(
     'PPL-3: the same approval given twice is one decision, and both get it',
     async () => {
       const { world, worker, office, waiting, timesRun } = await scene(store);
-      for (let round = 0; round < TIMES; round++) {
+      for (let round = 0; round < rounds(store); round++) {
         const { id, asks } = await waiting();
         const answer = (from: Process) => () => from.runs.respond(id, asks[0]!.id, { ...approve, note: 'yes' });
         expect(await race(round, answer(worker), answer(office))).toEqual(['accepted', 'accepted']);
@@ -80,7 +84,7 @@ describe.each(ENGINE_STORES)('two processes at once on $name', (store) => {
     async () => {
       const { world, worker, office, waiting, timesRun } = await scene(store);
       const winners = new Set<string>();
-      for (let round = 0; round < TIMES; round++) {
+      for (let round = 0; round < rounds(store); round++) {
         const { id, asks } = await waiting();
         const outcomes = await race(
           round,
@@ -105,7 +109,7 @@ describe.each(ENGINE_STORES)('two processes at once on $name', (store) => {
     'PPL-3: an answer that comes late moves nothing and leaves no entry',
     async () => {
       const { world, worker, office, waiting, timesRun } = await scene(store);
-      for (let round = 0; round < TIMES; round++) {
+      for (let round = 0; round < rounds(store); round++) {
         const { id, asks } = await waiting();
         await office.runs.respond(id, asks[0]!.id, approve);
         await turns(round % 12);
@@ -127,7 +131,7 @@ describe.each(ENGINE_STORES)('two processes at once on $name', (store) => {
     'PPL-6: the last two decisions from two processes wake the run once',
     async () => {
       const { world, worker, office, waiting, timesRun } = await scene(store, 2);
-      for (let round = 0; round < TIMES; round++) {
+      for (let round = 0; round < rounds(store); round++) {
         const { id, asks } = await waiting();
         const outcomes = await race(
           round,
@@ -148,7 +152,7 @@ describe.each(ENGINE_STORES)('two processes at once on $name', (store) => {
     'RUN-2: a cancelled run never begins what is approved at the same moment',
     async () => {
       const { world, worker, office, waiting, timesRun } = await scene(store);
-      for (let round = 0; round < TIMES; round++) {
+      for (let round = 0; round < rounds(store); round++) {
         const { id, asks } = await waiting();
         const [approved, cancelled] = await race(
           round,
@@ -183,7 +187,7 @@ describe.each(ENGINE_STORES)('two processes at once on $name', (store) => {
       const world = await World.over(store);
       const worker = await world.process(agent(model, [gated]), eager);
       const office = await world.office(agent(model, [gated]));
-      for (let round = 0; round < TIMES; round++) {
+      for (let round = 0; round < rounds(store); round++) {
         const { id } = await worker.runs.start({ agent: 'support', prompt: 'go' });
         await reaches(worker, id, 'waiting');
         const [ask] = (await worker.runs.pendingInteractions({ runId: id })).interactions;
@@ -219,11 +223,13 @@ describe.each(ENGINE_STORES)('two processes at once on $name', (store) => {
       const worker = await world.process(agent(model), eager);
       const office = await world.office(agent(model));
       const seen = { accepted: 0, refused: 0 };
-      for (let round = 0; round < 200; round++) {
+      for (let round = 0; round < rounds(store) * 4; round++) {
         const sender = round % 2 === 0 ? worker : office;
         const requestId = `q-${round}`;
         const { id } = await worker.runs.start({ agent: 'support', prompt: `run ${round}` });
-        await turns(Math.floor(round / 8) % 8);
+        const late = Math.floor(round / 8) % 8;
+        if (late === 7) await reaches(worker, id, 'completed');
+        else await turns(late);
         const outcome = await codeOf(sender.runs.steer(id, `message ${round}`, { sender: 'ann', requestId }));
         await reaches(worker, id, 'completed');
         const delivered = await entriesOf(worker.store, id, 'run.steered');
@@ -248,7 +254,7 @@ describe.each(ENGINE_STORES)('two processes at once on $name', (store) => {
     async () => {
       const { world, worker, office, model } = await scene(store);
       const ended = new Set<string>();
-      for (let round = 0; round < TIMES; round++) {
+      for (let round = 0; round < rounds(store); round++) {
         const { id } = await worker.runs.start({ agent: 'support', prompt: 'go' });
         await turns(Math.floor(round / 4) % 8);
         const asked = await codeOf((round % 2 === 0 ? worker : office).runs.interrupt(id));
@@ -264,7 +270,7 @@ describe.each(ENGINE_STORES)('two processes at once on $name', (store) => {
         expect((await rowOf(worker.store, id)).status).not.toBe('failed');
       }
       expect(ended.size).toBeGreaterThan(0);
-      expect(model.requests.length).toBeGreaterThanOrEqual(TIMES);
+      expect(model.requests.length).toBeGreaterThanOrEqual(rounds(store));
       await world.end();
     },
     LONG,
@@ -278,7 +284,7 @@ describe.each(ENGINE_STORES)('two processes at once on $name', (store) => {
       const world = await World.over(store);
       const worker = await world.process(agents, eager);
       const office = await world.office(agents);
-      for (let round = 0; round < TIMES; round++) {
+      for (let round = 0; round < rounds(store); round++) {
         const { id } = await worker.runs.start({ agent: 'support', prompt: 'go', budget: { maxTotalTokens: 15 } });
         await reaches(worker, id, 'waiting');
         const outcomes = await race(

@@ -1,7 +1,8 @@
 // The stores that engine suites run on, in one place: a database that is added here is proven by all of them.
+import { afterAll, jest } from '@jest/globals';
 import type { StoreUnderTest } from '../../lib/testing/store-contract/store-case.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
-import { ServerSubject, type ServerType } from '../stores/typeorm/server-subject.js';
+import { isServerThere, ServerSubject, type ServerType } from '../stores/typeorm/server-subject.js';
 import { SqliteSubject } from '../stores/typeorm/sqlite-subject.js';
 
 export interface SharedStore extends StoreUnderTest {
@@ -14,6 +15,8 @@ export interface EngineStore {
   open: () => Promise<SharedStore>;
   /** Whether `transactional` tools can be used. */
   transactions: boolean;
+  /** A database with processes of its own: slower, and really concurrent. */
+  isServer: boolean;
 }
 
 function memory(): Promise<SharedStore> {
@@ -60,13 +63,13 @@ function server(type: ServerType): () => Promise<SharedStore> {
 }
 
 const EMBEDDED: readonly EngineStore[] = [
-  { name: 'memory', open: memory, transactions: false },
-  { name: 'SQLite', open: sqlite, transactions: true },
+  { name: 'memory', open: memory, transactions: false, isServer: false },
+  { name: 'SQLite', open: sqlite, transactions: true, isServer: false },
 ];
 
-const SERVERS: readonly EngineStore[] = [
-  { name: 'MariaDB', open: server('mariadb'), transactions: true },
-  { name: 'Postgres', open: server('postgres'), transactions: true },
+const SERVERS: readonly (EngineStore & { type: ServerType })[] = [
+  { name: 'MariaDB', type: 'mariadb', open: server('mariadb'), transactions: true, isServer: true },
+  { name: 'Postgres', type: 'postgres', open: server('postgres'), transactions: true, isServer: true },
 ];
 
 /** `TEST_ENGINE_STORES=MariaDB,Postgres` puts these in place of those a suite runs on. */
@@ -79,8 +82,9 @@ function chosen(stores: readonly EngineStore[]): readonly EngineStore[] {
 /** What every engine suite runs on. */
 export const ENGINE_STORES = chosen(EMBEDDED);
 
-/** For what only real concurrency can break. */
-export const ALL_ENGINE_STORES = chosen([...EMBEDDED, ...SERVERS]);
+/** For what only real concurrency can break: also the servers that are there, as the set-up found (the contract suites report what is missing). */
+export const ALL_ENGINE_STORES = chosen([...EMBEDDED, ...SERVERS.filter(({ type }) => isServerThere(type))]);
 
-/** After the last test of a file that runs on servers. */
-export const dropServerDatabases = (): Promise<void> => ServerSubject.dropDatabases();
+// Both for the file that imports this one. Servers take their time; what hangs is found by `until`.
+jest.setTimeout(60_000);
+afterAll(() => ServerSubject.dropDatabases(), 60_000);

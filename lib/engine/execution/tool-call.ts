@@ -70,7 +70,7 @@ export async function executeCall(
   let entered = false;
   let refused = false;
   const inside = new MethodInside(call, environment.inside, tool.recovery === 'transactional');
-  const context: ToolContext = {
+  const context: ToolContext = Object.freeze({
     ...inside.context(),
     runId: run.id,
     sessionId: run.sessionId,
@@ -81,7 +81,7 @@ export async function executeCall(
     signal: controller.signal,
     deadline: limitMs === undefined ? null : clock.now() + limitMs,
     actor: run.actor,
-  };
+  });
   const invoke = (): Promise<unknown> =>
     tool.caller.call(structuredClone(call.input), context, {
       onEnter: async () => {

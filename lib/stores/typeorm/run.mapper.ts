@@ -122,8 +122,13 @@ export function summaryOf(row: Row): RunSummary {
   })) as RunSummary;
 }
 
+/** In the order in which they are stored: only ever longer. */
+const USAGE_NAMES = Object.keys(NO_USAGE) as (keyof typeof NO_USAGE)[];
+
 export function totalsText(totals: RunTotals): string {
-  return JSON.stringify(totals);
+  const { turn, results, usage } = totals;
+  // By position: the names would be a tenth of the journal.
+  return JSON.stringify([turn, results, ...USAGE_NAMES.map((name) => usage[name])]);
 }
 
 /** Null unless the run is running and has an owner. `heartbeat_at` and `lease_expires_at` come from the owner's worker row, if there is one. */
@@ -160,8 +165,14 @@ function sequenceOf(row: Row): number {
 
 /** @throws SyntaxError where they cannot be read */
 function strictTotalsOf(row: Row): RunTotals {
-  const totals = fromColumn('json', row['last_totals']) as RunTotals | null;
-  return totals ?? { turn: 0, results: 0, usage: { ...NO_USAGE } };
+  const [turn = 0, results = 0, ...usage] = (fromColumn('json', row['last_totals']) as number[] | null) ?? [];
+  return {
+    turn,
+    results,
+    usage: Object.fromEntries(
+      USAGE_NAMES.map((name, index) => [name, usage[index] ?? 0]),
+    ) as unknown as RunTotals['usage'],
+  };
 }
 
 /** None where there are none, or none that can be read. */

@@ -1,0 +1,14 @@
+import { measureGrowth } from './measures/growth.mjs';
+import { measureIdle } from './measures/idle.mjs';
+import { measureLatency } from './measures/latency.mjs';
+import { measureThroughput } from './measures/throughput.mjs';
+import { measureWaiting } from './measures/waiting.mjs';
+
+/** In this order, each in an application of its own. */
+export const MEASURES = {
+  throughput: measureThroughput,
+  growth: measureGrowth,
+  latency: measureLatency,
+  idle: measureIdle,
+  waiting: measureWaiting,
+};
