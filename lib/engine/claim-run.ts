@@ -59,6 +59,9 @@ export function decideClaim(locked: LockedRun, options: ClaimOptions): Transitio
   const attempt = run.attempt + 1;
   const inboxWaiting = locked.inbox.some(({ status }) => status === 'queued');
   const isKnown = run.sequence === options.known.sequence;
+  // Which approvals are spent only the journal says: looked at again with the next turn.
+  if (!isKnown && locked.interactions.some(({ status }) => status === 'approved'))
+    return { result: { outcome: 'lost' } };
   const withIntents = !expired && !inboxWaiting && isKnown && options.intents.length > 0;
   const entries: JournalEntry[] = [
     ...lostLease,
@@ -85,7 +88,7 @@ export function decideClaim(locked: LockedRun, options: ClaimOptions): Transitio
     result: { outcome: 'claimed', entries, withIntents, inboxWaiting },
     run: { change, entries, ...(withIntents && { totals: options.totalsAfterIntents }) },
     // Not those that were decided while a lost owner executed the run: nothing in the journal tells of them yet.
-    interactions: isKnown ? takenUp(locked.interactions.filter((asked) => !isAwaited(asked, options.known))) : [],
+    interactions: takenUp(locked.interactions.filter((asked) => !isAwaited(asked, options.known))),
   };
 }
 

@@ -142,9 +142,10 @@ export function settlement(
       ...(totals && { totals }),
     },
     ...advanceSession(locked, completed),
+    // An approval that was never spent goes too: nothing was done by it, and nothing will be.
     interactions: locked.interactions
-      .filter((interaction) => interaction.status === 'pending')
-      .map((interaction) => ({ ...interaction, status: 'cancelled', decidedAt: now })),
+      .filter(({ status }) => status === 'pending' || status === 'approved')
+      .map((asked) => ({ ...asked, status: 'cancelled', decidedAt: asked.decidedAt ?? now })),
     // A failed run may be retried, and still owes them an ear.
     inbox: locked.inbox
       .filter(({ status }) => status === 'queued' && change.status !== 'failed')

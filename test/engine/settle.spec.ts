@@ -113,10 +113,11 @@ describe('how an attempt leaves its run', () => {
 });
 
 describe('settling a run', () => {
-  it('withdraws its open asks and messages, and clears what an open run has', () => {
+  it('withdraws its open asks, its unspent approvals and its messages, and clears what an open run has', () => {
     const asks = [
       anInteraction({ id: 'open', status: 'pending' }),
-      anInteraction({ id: 'decided', status: 'approved' }),
+      anInteraction({ id: 'unspent', status: 'approved', decidedAt: 7 }),
+      anInteraction({ id: 'decided', status: 'denied' }),
     ];
     const message: InboxMessage = {
       runId: 'run-1',
@@ -133,7 +134,10 @@ describe('settling a run', () => {
       { status: 'cancelled' },
       [],
     );
-    expect(decision.interactions).toEqual([{ ...asks[0], status: 'cancelled', decidedAt: NOW }]);
+    expect(decision.interactions).toEqual([
+      { ...asks[0], status: 'cancelled', decidedAt: NOW },
+      { ...asks[1], status: 'cancelled' },
+    ]);
     expect(decision.inbox).toEqual([{ ...message, status: 'withdrawn' }]);
     expect(decision.run?.change).toEqual({
       status: 'cancelled',

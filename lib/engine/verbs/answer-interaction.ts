@@ -79,9 +79,9 @@ export class AnswerInteraction {
     return { asked: decided, moved: takeDecisions(locked, state, [decided], this.ports.options) };
   }
 
-  /** PPL-3: the identical decision again is answered with the stored one. */
+  /** PPL-3: the identical decision again is answered with the stored one, unless its run has withdrawn it. */
   private decidedBefore(asked: Interaction, decision: InteractionDecision): Interaction {
-    if (asked.decision && this.same(asked.decision, decision)) return asked;
+    if (asked.decision && asked.status !== 'cancelled' && this.same(asked.decision, decision)) return asked;
     throw refusal(asked);
   }
 
