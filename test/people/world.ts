@@ -1,4 +1,5 @@
 // Several application processes over one store, killed and started again, and people who answer. At the end every run of a world is checked to be sound.
+import { afterEach } from '@jest/globals';
 import type { AgentDefinition } from '../../lib/contracts/agent-definition.js';
 import type { RunStore } from '../../lib/contracts/ports/run-store.port.js';
 import type { InteractionView, Run } from '../../lib/contracts/run-view.js';
@@ -19,17 +20,32 @@ export interface Process extends TestEngine {
 type Options = Partial<EngineOptions>;
 type Ports = Partial<EnginePorts>;
 
+// For the file that imports this one.
+afterEach(() => World.abandon(), 60_000);
+
 /** A decision by a person. */
 export const approve = { decision: 'approve', approver: 'ann' } as const;
 export const deny = { decision: 'deny', approver: 'bob', note: 'too much' } as const;
 
 export class World {
+  private static readonly open = new Set<World>();
   private readonly processes: Process[] = [];
 
   private constructor(private readonly shared: SharedStore) {}
 
   static async over(store: EngineStore): Promise<World> {
-    return new World(await store.open());
+    const world = new World(await store.open());
+    World.open.add(world);
+    return world;
+  }
+
+  /** Worlds whose test failed before their end. */
+  static async abandon(): Promise<void> {
+    for (const world of World.open) {
+      World.open.delete(world);
+      await world.stop();
+      await world.shared.dispose();
+    }
   }
 
   /** The first process over the store. */
@@ -71,6 +87,7 @@ export class World {
   /** Every run is sound; nothing is left behind. */
   async end(): Promise<void> {
     await this.stop();
+    World.open.delete(this);
     const store = await this.shared.second();
     try {
       for (let cursor: string | undefined; ;) {
