@@ -27,8 +27,10 @@ import {
   readStart,
   readWait,
 } from './input/run-requests.js';
+import { UntypedParameters } from './input/untyped-parameters.decorator.js';
 import { presentSnapshot } from './operation.presenter.js';
 
+@UntypedParameters()
 export abstract class AgentRunsController {
   constructor(
     @Inject(RunService) private readonly runs: RunService,

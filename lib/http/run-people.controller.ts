@@ -14,7 +14,9 @@ import type { RunAction } from './access/run-authorizer.port.js';
 import { requireJson } from './input/json-body.js';
 import { readBudgetDecision, readDecision, readInteractionList, readSteer } from './input/people-requests.js';
 import { readPathId } from './input/run-requests.js';
+import { UntypedParameters } from './input/untyped-parameters.decorator.js';
 
+@UntypedParameters()
 export abstract class RunPeopleController {
   constructor(
     @Inject(RunService) private readonly runs: RunService,

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { VERSION_NEUTRAL, ValidationPipe, VersioningType } from '@nestjs/common';
+import { ConsoleLogger, VERSION_NEUTRAL, ValidationPipe, VersioningType } from '@nestjs/common';
 import { ADAPTERS, type HttpHost, startHttpHost } from './http-host.js';
 
 /** A host whose global pipe converts and refuses whatever it can. */
@@ -15,6 +15,16 @@ const zealousPipe = () =>
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const JSON_EVENTS = { accept: 'application/json' };
 
+class WarningLog extends ConsoleLogger {
+  readonly warnings: unknown[] = [];
+  constructor() {
+    super({ logLevels: ['warn'] });
+  }
+  override warn(...line: unknown[]): void {
+    this.warnings.push(line);
+  }
+}
+
 async function settled(host: HttpHost, id: string, status: string): Promise<Record<string, any>> {
   for (let i = 0; i < 500; i++) {
     const { body } = await host.get(`/agents/runs/${id}`);
@@ -25,15 +35,23 @@ async function settled(host: HttpHost, id: string, status: string): Promise<Reco
 }
 
 describe.each(ADAPTERS)('The routes on %s', (adapter) => {
+  const log = new WarningLog();
   let host: HttpHost;
   beforeAll(async () => {
     host = await startHttpHost({
       adapter,
       routes: { features: { takeover: true } },
-      configure: (app) => app.useGlobalPipes(zealousPipe()),
+      configure: (app) => {
+        app.useLogger(log);
+        app.useGlobalPipes(zealousPipe());
+      },
     });
   });
   afterAll(() => host.close());
+
+  it("are declared in a way that the host's global ValidationPipe has nothing to warn about", () => {
+    expect(log.warnings).toEqual([]);
+  });
 
   const start = async (prompt: string, more: object = {}) =>
     (await host.post('/agents/runs', { agent: 'clerk', prompt, ...more }).expect(202)).body as Record<string, any>;
