@@ -81,7 +81,7 @@ export function decideClaim(locked: LockedRun, options: ClaimOptions): Transitio
     definitionHash: options.definitionHash,
     waitingFor: [],
     attention: null,
-    activeMs: run.activeMs + activeTimeOfLostOwner(locked),
+    activeMs: run.activeMs + activeTimeOfOwner(locked),
     ...captureHistory(locked),
   };
   return {
@@ -117,7 +117,7 @@ function exhausted(
         status: 'needs_attention',
         attention,
         wake: null,
-        activeMs: locked.run.activeMs + activeTimeOfLostOwner(locked),
+        activeMs: locked.run.activeMs + activeTimeOfOwner(locked),
       },
       entries,
     },
@@ -150,8 +150,8 @@ function claimEntry({ run, lease, now }: LockedRun, attempt: number, options: Cl
   };
 }
 
-/** Active time of an owner that vanished: up to the end of its lease. */
-function activeTimeOfLostOwner({ run, lease, now }: LockedRun): number {
+/** Active time of an owner that the run is taken from: one that vanished was active up to the end of its lease at most. */
+export function activeTimeOfOwner({ run, lease, now }: LockedRun): number {
   if (run.status !== 'running' || run.claimedAt === null) return 0;
   return Math.max(0, Math.min(now, lease?.expiresAt ?? run.claimedAt) - run.claimedAt);
 }

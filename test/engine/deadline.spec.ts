@@ -107,6 +107,16 @@ describe('a deadline', () => {
     expect(await second.runs.get(run.id)).toMatchObject({ status: 'timed_out', attempt: 2 });
   });
 
+  it('RUN-6: the active time of an owner that a person took the run from counts too', async () => {
+    const { clock, store, engine, start } = await timed([{ hang: true }]);
+    const run = await start({ maxDuration: '1m' });
+    await clock.advance(40_000);
+    const confirmation = { by: 'ann', reason: 'its machine is gone' };
+    await engine.runs.resume(run.id, { allowRunningTakeover: true, confirmation });
+    expect(await rowOf(store, run.id)).toMatchObject({ activeMs: 40_000 });
+    await engine.runs.cancel(run.id);
+  });
+
   it("RUN-6: the agent's maxDuration holds where start gives none, and start's own comes first", async () => {
     const clock = new ManualClock();
     const store = new MemoryRunStore({ clock: () => clock.now() });

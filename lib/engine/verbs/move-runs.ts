@@ -21,7 +21,7 @@ import { InvalidAnswerError } from '../../errors/request/invalid-answer.error.js
 import { OpenInteractionsError } from '../../errors/request/open-interactions.error.js';
 import { OperationConflictError } from '../../errors/request/operation-conflict.error.js';
 import { RunLeasedError } from '../../errors/request/run-leased.error.js';
-import { isExpired } from '../claim-run.js';
+import { activeTimeOfOwner, isExpired } from '../claim-run.js';
 import type { EnginePorts } from '../engine-ports.js';
 import type { RunState } from '../journal/run-state.js';
 import type { RunWorker } from '../run-worker.js';
@@ -192,7 +192,8 @@ function decideResume(locked: LockedRun, { maxTotalTokens, takeover, note }: Res
       leaseLeftMs,
       ...(run.owner !== null && { previousOwner: run.owner }),
     };
-    return { result: entries, run: { change: { ...change, status: 'pending', wake }, entries } };
+    const activeMs = run.activeMs + activeTimeOfOwner(locked);
+    return { result: entries, run: { change: { ...change, status: 'pending', wake, activeMs }, entries } };
   }
   if (run.status === 'pending' || run.status === 'retry_wait') return { result: [] };
   requireVerb(run, 'resume');
