@@ -107,6 +107,7 @@ export type {
   InteractionStatus,
   Question,
 } from './contracts/interaction.js';
+export { askPlace } from './contracts/ask-place.js';
 export type { Operation, OperationCut, OperationKind, OperationStatus } from './contracts/operation.js';
 export type {
   AssistantMessage,

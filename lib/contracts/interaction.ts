@@ -46,6 +46,8 @@ export interface Interaction {
   kind: InteractionKind;
   status: InteractionStatus;
   operationKey: string;
+  /** 0 for the ask that decides whether the call is begun; from 1 for asks of its method, in their order. */
+  ordinal: number;
   callId: string | null;
   tool: string | null;
   /** Arguments as they will be executed (approval); null for a question. */

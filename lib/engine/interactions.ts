@@ -13,8 +13,7 @@ import type { CallState, RunState } from './journal/run-state.js';
 /** What is asked, before it has an id, a digest and a date. */
 export interface Ask {
   kind: Interaction['kind'];
-  /** 0 for the ask that decides whether the call is begun; from 1 for asks of the method itself. */
-  ordinal: number;
+  ordinal: Interaction['ordinal'];
   arguments: JsonObject | null;
   reason: string | null;
   risk: string | null;
@@ -80,16 +79,12 @@ export function digestOfAsk(ask: Ask, call: AskedCall, run: AskingRun, digester:
 
 /** Derived from run, operation and ordinal, so that a repeated ask is the same ask. */
 export function interactionIdOf(ask: Ask, call: AskedCall, run: Pick<RunRecord, 'id'>, digester: Digester): string {
-  return idOf(run.id, call.key, ask.ordinal, digester);
+  return `ask_${digester.digest(`${run.id}/${call.key}/${ask.ordinal}`).slice(0, 24)}`;
 }
 
 /** Whether an ask decides if its call is begun, rather than being the method's own. */
-export function isGate({ id, runId, operationKey }: Interaction, digester: Digester): boolean {
-  return id === idOf(runId, operationKey, 0, digester);
-}
-
-function idOf(runId: string, key: string, ordinal: number, digester: Digester): string {
-  return `ask_${digester.digest(`${runId}/${key}/${ordinal}`).slice(0, 24)}`;
+export function isGate({ ordinal }: Interaction): boolean {
+  return ordinal === 0;
 }
 
 export function interactionFor(
@@ -108,6 +103,7 @@ export function interactionFor(
     kind: ask.kind,
     status: 'pending',
     operationKey: call.key,
+    ordinal: ask.ordinal,
     callId: call.callId,
     tool: call.name,
     arguments: ask.arguments,

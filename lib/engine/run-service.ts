@@ -148,7 +148,7 @@ export class RunService {
     return presentInteraction(await this.verbs.answering.respond(runId, interactionId, response));
   }
 
-  /** Open asks, from the store, for whoever may decide (PPL-9). Oldest first. */
+  /** Open asks, from the store, for whoever may decide (PPL-9). Oldest first, those of one turn in call order. */
   pendingInteractions(
     options?: PendingInteractionsOptions,
   ): Promise<{ interactions: InteractionView[]; nextCursor?: string }> {

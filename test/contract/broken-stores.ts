@@ -1,3 +1,4 @@
+import type { Interaction } from '../../lib/contracts/interaction.js';
 import type { JournalEntry } from '../../lib/contracts/journal-entry.js';
 import type {
   AppendRequest,
@@ -5,6 +6,7 @@ import type {
   CreateResult,
   DueAnswer,
   DueQuery,
+  InteractionQuery,
   ListQuery,
   Page,
   StoreMetrics,
@@ -286,6 +288,17 @@ export const brokenStores: readonly BrokenStore[] = [
             return decision;
           },
         });
+      }
+    },
+  ),
+  broken(
+    'lists asks of one moment by their ids',
+    'PPL-9',
+    class extends MemoryRunStore {
+      override async interactions(query: InteractionQuery): Promise<Page<Interaction>> {
+        const page = await super.interactions(query);
+        const items = page.items.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
+        return { ...page, items };
       }
     },
   ),

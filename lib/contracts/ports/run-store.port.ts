@@ -102,7 +102,7 @@ export interface LockedRun {
   run: RunRecord;
   /** The owner's lease while `running`; null otherwise. */
   lease: LeaseView | null;
-  /** Interactions that are neither `used` nor `cancelled`, oldest first, then by id. */
+  /** Interactions that are neither `used` nor `cancelled`, in the order of {@link RunStore.interactions}. */
   interactions: Interaction[];
   /** All messages sent into the run, delivered ones included (their request ids stay taken), in order. */
   inbox: InboxMessage[];
@@ -325,7 +325,10 @@ export abstract class RunStore {
   abstract liveWorkers(): Promise<WorkerRecord[]>;
   abstract due(query: DueQuery): Promise<DueAnswer>;
   abstract overdue(query: OverdueQuery): Promise<OverdueAnswer>;
-  /** Oldest first: by `createdAt`, then id. @throws InvalidCursorError for a cursor that `interactions` did not give */
+  /**
+   * Oldest first; those of one moment by run, within a run in call order (`askPlace`), then by id.
+   * @throws InvalidCursorError for a cursor that `interactions` did not give
+   */
   abstract interactions(query: InteractionQuery): Promise<Page<Interaction>>;
   abstract session(sessionId: string): Promise<SessionRecord | null>;
   /** Pending and queued runs, counted up to `upTo`. */

@@ -113,7 +113,7 @@ export class AnswerInteraction {
       ]);
     }
     // What a method asked to approve in the middle of its work has no schema.
-    if (isApproval && given.decision === 'approve' && given.arguments && isGate(asked, this.ports.digester))
+    if (isApproval && given.decision === 'approve' && given.arguments && isGate(asked))
       return { ...given, arguments: await this.parseEdited(asked, given.arguments) };
     if (!isApproval && given.action === 'accept') {
       const problems = answerProblems(asked.questions ?? [], given.answers, this.ports.schemas);

@@ -48,6 +48,9 @@ export class AgentRunInteractionDto {
   @ApiField({ type: String, example: 'r1.m1.t0' })
   operationKey!: string;
 
+  @ApiField({ type: Number, description: '0: whether the call is begun; n: the n-th ask of its method.' })
+  ordinal!: number;
+
   @ApiField({ ...NULLABLE_TEXT })
   callId!: string | null;
 

@@ -136,7 +136,7 @@ const RUN_ROUTES: Readonly<Record<keyof AgentRunsController, RouteDocumentation>
 
 const PEOPLE_ROUTES: Readonly<Record<keyof RunPeopleController, RouteDocumentation>> = {
   interactions: {
-    summary: 'Lists approvals and questions, oldest first.',
+    summary: 'Lists approvals and questions, oldest first, those of one turn in call order.',
     query: [
       { name: 'status', enum: INTERACTION_STATUSES, description: 'Default pending.' },
       { name: 'sessionId' },

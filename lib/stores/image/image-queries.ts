@@ -1,4 +1,5 @@
 /** What a store is asked by people and programs: journals, lists, interactions, metrics. Answers are detached; summaries carry no content (STO-8). */
+import { askPlace } from '../../contracts/ask-place.js';
 import type { Interaction } from '../../contracts/interaction.js';
 import type { JournalEntry, SequencedEntry } from '../../contracts/journal-entry.js';
 import type {
@@ -13,8 +14,9 @@ import { RUN_STATUSES, type RunStatus } from '../../contracts/run-status.js';
 import { detached } from './detached.js';
 import type { ImageTables } from './image-tables.js';
 import { answeredRuns } from './image-sweeps.js';
-import { byAge, claimableSince, isExpired, leaseOf } from './leases.js';
-import { cursorAfter, placeOf, type ListName, type Place } from './page-cursor.js';
+import { claimableSince, isExpired, leaseOf } from './leases.js';
+import { byAge, byAsk } from './list-order.js';
+import { cursorAfter, placeOf, type ListName, type Places } from './page-cursor.js';
 
 export function load(tables: ImageTables, runId: string): { run: RunRecord; lease: LeaseView | null } | null {
   const run = tables.runs.get(runId);
@@ -71,6 +73,7 @@ export function list(tables: ImageTables, query: ListQuery): Page<RunSummary> {
     found.sort((a, b) => byAge(b, a)),
     query.limit,
     summaryOf,
+    (run) => run,
   );
 }
 
@@ -86,9 +89,15 @@ export function interactions(tables: ImageTables, query: InteractionQuery): Page
       (query.agent === undefined || one.agent === query.agent) &&
       (query.approverRole === undefined || one.approverRole === query.approverRole) &&
       (query.metadata === undefined || fits(tables.runs.get(one.runId))) &&
-      (place === undefined || byAge(one, place) > 0),
+      (place === undefined || byAsk(one, place) > 0),
   );
-  return pageOf('interactions', found.sort(byAge), query.limit, (one) => one);
+  return pageOf(
+    'interactions',
+    found.sort(byAsk),
+    query.limit,
+    (one) => one,
+    (one) => ({ ...one, place: askPlace(one) }),
+  );
 }
 
 /** Whether a run has all of these pairs, compared as text. */
@@ -124,16 +133,17 @@ export function metrics(tables: ImageTables, now: number): StoreMetrics {
   };
 }
 
-function pageOf<Row extends Place, Item>(
-  name: ListName,
+function pageOf<L extends ListName, Row, Item>(
+  name: L,
   rows: readonly Row[],
   limit: number,
   present: (row: Row) => Item,
+  placed: (row: Row) => Places[L],
 ): Page<Item> {
   const shown = rows.slice(0, limit);
   const last = shown.at(-1);
   const items = shown.map((row) => detached(present(row)));
-  return last && rows.length > shown.length ? { items, nextCursor: cursorAfter(name, last) } : { items };
+  return last && rows.length > shown.length ? { items, nextCursor: cursorAfter(name, placed(last)) } : { items };
 }
 
 function summaryOf(run: RunRecord): RunSummary {

@@ -12,7 +12,8 @@ import type { RunRecord } from '../../contracts/run.js';
 import { RUN_STATUSES, isSettled } from '../../contracts/run-status.js';
 import { detached } from './detached.js';
 import type { ImageTables } from './image-tables.js';
-import { byAge, claimableSince, isExpired } from './leases.js';
+import { claimableSince, isExpired } from './leases.js';
+import { byAge } from './list-order.js';
 
 export function heartbeat(tables: ImageTables, now: number, beat: WorkerBeat): { now: number; leaseExpiresAt: number } {
   const leaseExpiresAt = now + beat.leaseMs;

@@ -25,7 +25,8 @@ import { StoreConflictError } from '../../errors/store/store-conflict.error.js';
 import { detached } from './detached.js';
 import type { ImageChange, JournalRow, Written } from './image-change.js';
 import type { ImageTables } from './image-tables.js';
-import { byAge, leaseOf } from './leases.js';
+import { leaseOf } from './leases.js';
+import { byAsk } from './list-order.js';
 
 const OVER: ReadonlySet<Interaction['status']> = new Set(['used', 'cancelled']);
 
@@ -114,7 +115,7 @@ function lock(tables: ImageTables, now: number, run: RunRecord, withSession: boo
       tables
         .interactionsOf(run.id)
         .filter(({ status }) => !OVER.has(status))
-        .sort(byAge),
+        .sort(byAsk),
     ),
     inbox: detached(inbox.sort((a, b) => a.order - b.order)),
     session: session ? detached(session) : null,

@@ -33,8 +33,3 @@ export function claimableSince(tables: ImageTables, run: RunRecord, now: number)
       return null;
   }
 }
-
-/** Byte order of created-at and id: the same on every store. */
-export function byAge(a: { createdAt: number; id: string }, b: { createdAt: number; id: string }): number {
-  return a.createdAt - b.createdAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
-}

@@ -2,6 +2,7 @@
  * Interactions and inbox messages between our records and their rows. What is asked for by value has a column; the rest, free text included, lies in one
  * JSON body, which keeps every character on every database.
  */
+import { askPlace } from '../../contracts/ask-place.js';
 import type { InboxMessage, Interaction } from '../../contracts/interaction.js';
 import { comparable, fromColumn, readable } from './column.mapper.js';
 import type { Row, SqlValue } from './program.js';
@@ -15,6 +16,7 @@ export const INTERACTION_COLUMNS = [
   'kind',
   'status',
   'operation_key',
+  'place',
   'digest',
   'approver_role',
   'created_at',
@@ -25,12 +27,13 @@ export const INTERACTION_COLUMNS = [
 
 type InteractionBody = Pick<
   Interaction,
-  'callId' | 'tool' | 'arguments' | 'reason' | 'risk' | 'approverRole' | 'questions' | 'decision'
+  'ordinal' | 'callId' | 'tool' | 'arguments' | 'reason' | 'risk' | 'approverRole' | 'questions' | 'decision'
 >;
 
 export function interactionRow(one: Interaction): SqlValue[] {
-  const { callId, tool, reason, risk, approverRole, questions, decision } = one;
+  const { ordinal, callId, tool, reason, risk, approverRole, questions, decision } = one;
   const body: InteractionBody = {
+    ordinal,
     callId,
     tool,
     arguments: one.arguments,
@@ -49,6 +52,7 @@ export function interactionRow(one: Interaction): SqlValue[] {
     one.kind,
     one.status,
     one.operationKey,
+    askPlace(one),
     one.digest,
     approverRole === null ? null : comparable(approverRole),
     one.createdAt,
@@ -69,6 +73,7 @@ export function interactionOf(row: Row): Interaction {
     kind: row['kind'] as Interaction['kind'],
     status: row['status'] as Interaction['status'],
     operationKey: row['operation_key'] as string,
+    ordinal: body.ordinal,
     callId: body.callId,
     tool: body.tool,
     arguments: body.arguments,

@@ -1,4 +1,5 @@
-/** Group of lists: pages in a stable order by creation and id, filtered by what has an index or a column (STO-8). Values are always bound, never spelled. */
+/** Group of lists: pages in a stable order that begins with creation, filtered by what has an index or a column (STO-8). Values are always bound, never spelled. */
+import { askPlace } from '../../contracts/ask-place.js';
 import type { Interaction } from '../../contracts/interaction.js';
 import type { InteractionQuery, ListQuery, Page } from '../../contracts/ports/run-store.port.js';
 import type { RunMetadata, RunSummary } from '../../contracts/run.js';
@@ -6,7 +7,7 @@ import { comparable } from './column.mapper.js';
 import { marks, padded, type Dialect } from './dialect.js';
 import { interactionOf } from './interaction.mapper.js';
 import { metadataValue } from './metadata.mapper.js';
-import { cursorAfter, placeOf, type ListName, type Place } from './page-cursor.js';
+import { cursorAfter, placeOf, type ListName, type Places } from './page-cursor.js';
 import { query, type Program, type SqlValue } from './program.js';
 import { SUMMARY_COLUMNS, summaryOf } from './run.mapper.js';
 import { LAST_ROW, lastRowJoin } from './run-view.js';
@@ -56,10 +57,10 @@ export function* listRuns(dialect: Dialect, wanted: ListQuery): Program<Page<Run
     `SELECT ${columns}, ${LAST_ROW} FROM ${dialect.tables.runs} r ${lastRowJoin(dialect)}${filter.where()} ORDER BY r.created_at DESC, r.id DESC LIMIT ?`,
     [...filter.params, wanted.limit + 1],
   );
-  return pageOf('runs', rows.map(summaryOf), wanted.limit);
+  return pageOf('runs', rows.map(summaryOf), wanted.limit, (run) => run);
 }
 
-/** Oldest first. */
+/** Oldest first, those of one moment by run and in call order. */
 export function* listInteractions(dialect: Dialect, wanted: InteractionQuery): Program<Page<Interaction>> {
   const filter = new Filter()
     .oneOf('i.status', wanted.statuses)
@@ -70,14 +71,15 @@ export function* listInteractions(dialect: Dialect, wanted: InteractionQuery): P
     .equal('i.approver_role', wanted.approverRole === undefined ? undefined : comparable(wanted.approverRole));
   addMetadata(filter, 'i.run_id', wanted.metadata, dialect);
   if (wanted.cursor !== undefined) {
-    const { createdAt, id } = placeOf('interactions', wanted.cursor);
-    filter.add('i.created_at >= ? AND (i.created_at > ? OR i.id > ?)', createdAt, createdAt, id);
+    const { createdAt, runId, place, id } = placeOf('interactions', wanted.cursor);
+    filter.add('i.created_at >= ?', createdAt);
+    filter.add('(i.created_at, i.run_id, i.place, i.id) > (?, ?, ?, ?)', createdAt, runId, place, id);
   }
   const rows = yield* query(
-    `SELECT i.* FROM ${dialect.tables.interactions} i${filter.where()} ORDER BY i.created_at, i.id LIMIT ?`,
+    `SELECT i.* FROM ${dialect.tables.interactions} i${filter.where()} ORDER BY i.created_at, i.run_id, i.place, i.id LIMIT ?`,
     [...filter.params, wanted.limit + 1],
   );
-  return pageOf('interactions', rows.map(interactionOf), wanted.limit);
+  return pageOf('interactions', rows.map(interactionOf), wanted.limit, (one) => ({ ...one, place: askPlace(one) }));
 }
 
 /** Every pair selects runs of its own, by the index over names and values. */
@@ -89,8 +91,13 @@ function addMetadata(filter: Filter, runId: string, metadata: RunMetadata = {}, 
 }
 
 /** One row more than the page was read: it tells whether there is a next one. */
-function pageOf<Item extends Place>(list: ListName, found: readonly Item[], limit: number): Page<Item> {
+function pageOf<L extends ListName, Item>(
+  list: L,
+  found: readonly Item[],
+  limit: number,
+  placed: (item: Item) => Places[L],
+): Page<Item> {
   const items = found.slice(0, limit);
   const last = items.at(-1);
-  return last && found.length > items.length ? { items, nextCursor: cursorAfter(list, last) } : { items };
+  return last && found.length > items.length ? { items, nextCursor: cursorAfter(list, placed(last)) } : { items };
 }

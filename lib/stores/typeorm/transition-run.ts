@@ -39,7 +39,7 @@ const statements = perDialect((dialect) => {
       `(SELECT COUNT(*) FROM ${interactions} i WHERE i.run_id = r.id AND ${UNUSED}) AS asks`,
       `(SELECT COUNT(*) FROM ${inbox} m WHERE m.run_id = r.id) AS messages`,
     ])} WHERE r.id = ?`,
-    interactions: `SELECT * FROM ${interactions} WHERE run_id = ? AND ${UNUSED} ORDER BY created_at, id`,
+    interactions: `SELECT * FROM ${interactions} WHERE run_id = ? AND ${UNUSED} ORDER BY created_at, place, id`,
     inbox: `SELECT * FROM ${inbox} WHERE run_id = ? ORDER BY position`,
     setTotals: `UPDATE ${journal} SET totals = ? WHERE run_id = ? AND first_sequence = ?`,
   };

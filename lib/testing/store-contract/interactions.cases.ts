@@ -70,6 +70,46 @@ export const interactionCases: readonly StoreCase[] = [
     },
   ),
 
+  storeCase(
+    'PPL-9',
+    'asks of one moment are listed by run, and within a run in call order, whatever their ids are',
+    async ({ store, reopen }) => {
+      // In the order in which they are to be listed, with ids that sort the other way round.
+      const asks = [
+        ['run-1', 'r1.m2.t0', 0],
+        ['run-1', 'r1.m10.t2', 0],
+        ['run-1', 'r1.m10.t2', 1],
+        ['run-1', 'r1.m10.t2', 2],
+        ['run-1', 'r1.m10.t2', 10],
+        ['run-1', 'r1.m10.t9', 0],
+        ['run-1', 'r1.m10.t10', 0],
+        ['run-1', 'r2.m1.t0', 0],
+        ['run-2', 'r1.m1.t0', 0],
+      ].map(([runId, operationKey, ordinal], n) =>
+        anInteraction({ id: `ask-${9 - n}`, runId, operationKey, ordinal } as Partial<Interaction>),
+      );
+      for (const id of ['run-1', 'run-2']) {
+        await submit(store, { id });
+        await ask(store, asks.filter(({ runId }) => runId === id).reverse(), id);
+      }
+      const ids = asks.map(({ id }) => id);
+      for (const limit of [1, 2, 3, 4, 100]) assert.deepEqual(await found(store, { limit }), ids, `pages of ${limit}`);
+      assert.deepEqual(await found(store, { limit: 2, runId: 'run-1', statuses: ['pending'] }), ids.slice(0, -1));
+      assert.deepEqual(
+        (await shown(store)).interactions.map(({ id }) => id),
+        ids.slice(0, -1),
+        'a decider sees them in the same order',
+      );
+      const first = await store.interactions({ limit: 5 });
+      const rest = await (await reopen()).interactions({ limit: 100, cursor: first.nextCursor ?? '' });
+      assert.deepEqual(
+        rest.items.map(({ id }) => id),
+        ids.slice(5),
+        'a cursor outlives the process that gave it',
+      );
+    },
+  ),
+
   storeCase('PPL-9', 'interactions are filtered by the metadata of the run that asks', async ({ store }) => {
     const gold = { tenant: 'a', tier: 'gold', n: 5 };
     for (const [id, metadata] of Object.entries({ 'run-1': gold, 'run-2': { ...gold, tenant: 'b' }, 'run-3': {} })) {

@@ -309,6 +309,7 @@ export function anInteraction(overrides: Partial<Interaction> = {}): Interaction
     kind: 'approval',
     status: 'pending',
     operationKey: 'r1.m1.t0',
+    ordinal: 0,
     callId: 'call-1',
     tool: 'refund_payment',
     arguments: { orderId: 'o-1', amountCents: 20_000 },

@@ -120,6 +120,7 @@ const interactions: TableDefinition = {
     column('kind', 'word'),
     column('status', 'word'),
     column('operation_key', 'key'),
+    column('place', 'key'),
     column('digest', 'key'),
     column('approver_role', 'text', nullable),
     column('created_at', 'time'),
@@ -129,7 +130,7 @@ const interactions: TableDefinition = {
   ],
   indexes: [
     { name: 'agent_run_interactions_run', columns: ['run_id', 'status'] },
-    { name: 'agent_run_interactions_open', columns: ['status', 'created_at', 'id'] },
+    { name: 'agent_run_interactions_open', columns: ['status', 'created_at', 'run_id', 'place', 'id'] },
     { name: 'agent_run_interactions_expiry', columns: ['status', 'expires_at'] },
   ],
 };

@@ -75,6 +75,7 @@ export const INITIAL_MYSQL: readonly string[] = [
     kind varchar(32) ${ASCII} NOT NULL,
     status varchar(32) ${ASCII} NOT NULL,
     operation_key varchar(191) ${ASCII} NOT NULL,
+    place varchar(191) ${ASCII} NOT NULL,
     digest varchar(191) ${ASCII} NOT NULL,
     approver_role longtext ${UNICODE} NULL,
     created_at bigint NOT NULL,
@@ -83,7 +84,7 @@ export const INITIAL_MYSQL: readonly string[] = [
     body longtext ${UNICODE} NOT NULL,
     PRIMARY KEY (id),
     KEY agent_run_interactions_run (run_id, status),
-    KEY agent_run_interactions_open (status, created_at, id),
+    KEY agent_run_interactions_open (status, created_at, run_id, place, id),
     KEY agent_run_interactions_expiry (status, expires_at)
   ) ${TABLE}`,
   `CREATE TABLE IF NOT EXISTS agent_run_inbox (

@@ -74,6 +74,7 @@ export function initialPostgres(qualify: (table: string) => string): readonly st
       kind varchar(32) COLLATE "C" NOT NULL,
       status varchar(32) COLLATE "C" NOT NULL,
       operation_key varchar(191) COLLATE "C" NOT NULL,
+      place varchar(191) COLLATE "C" NOT NULL,
       digest varchar(191) COLLATE "C" NOT NULL,
       approver_role text,
       created_at bigint NOT NULL,
@@ -83,7 +84,7 @@ export function initialPostgres(qualify: (table: string) => string): readonly st
       PRIMARY KEY (id)
     )`,
     `CREATE INDEX IF NOT EXISTS agent_run_interactions_run ON ${qualify('agent_run_interactions')} (run_id, status)`,
-    `CREATE INDEX IF NOT EXISTS agent_run_interactions_open ON ${qualify('agent_run_interactions')} (status, created_at, id)`,
+    `CREATE INDEX IF NOT EXISTS agent_run_interactions_open ON ${qualify('agent_run_interactions')} (status, created_at, run_id, place, id)`,
     `CREATE INDEX IF NOT EXISTS agent_run_interactions_expiry ON ${qualify('agent_run_interactions')} (status, expires_at)`,
     `CREATE TABLE IF NOT EXISTS ${qualify('agent_run_inbox')} (
       run_id varchar(191) COLLATE "C" NOT NULL,

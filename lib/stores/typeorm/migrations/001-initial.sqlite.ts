@@ -70,6 +70,7 @@ export const INITIAL_SQLITE: readonly string[] = [
     "kind" varchar(32) NOT NULL,
     "status" varchar(32) NOT NULL,
     "operation_key" varchar(191) NOT NULL,
+    "place" varchar(191) NOT NULL,
     "digest" varchar(191) NOT NULL,
     "approver_role" text,
     "created_at" bigint NOT NULL,
@@ -78,7 +79,7 @@ export const INITIAL_SQLITE: readonly string[] = [
     "body" text NOT NULL
   )`,
   `CREATE INDEX IF NOT EXISTS "agent_run_interactions_run" ON "agent_run_interactions" ("run_id", "status")`,
-  `CREATE INDEX IF NOT EXISTS "agent_run_interactions_open" ON "agent_run_interactions" ("status", "created_at", "id")`,
+  `CREATE INDEX IF NOT EXISTS "agent_run_interactions_open" ON "agent_run_interactions" ("status", "created_at", "run_id", "place", "id")`,
   `CREATE INDEX IF NOT EXISTS "agent_run_interactions_expiry" ON "agent_run_interactions" ("status", "expires_at")`,
   `CREATE TABLE IF NOT EXISTS "agent_run_inbox" (
     "run_id" varchar(191) NOT NULL,

@@ -1,4 +1,5 @@
 import type { RunStore } from '../../../../lib/contracts/ports/run-store.port.js';
+import { cursorAfter } from '../../../../lib/stores/typeorm/page-cursor.js';
 import { OFFER, running, submit, upTo } from '../../../../lib/testing/store-contract/scenario.js';
 import { SqliteSubject } from '../sqlite-subject.js';
 
@@ -48,6 +49,17 @@ describe('the statements of the store on SQLite', () => {
     const plan = await planOf((store) => store.list({ limit: 10 }));
     expect(plan).toContain('SCAN r USING INDEX agent_runs_list');
     expect(plan.filter((step) => step.includes('TEMP B-TREE'))).toEqual([]);
+  });
+
+  it('PPL-9: walk the open asks in the order of an index, without sorting', async () => {
+    const first = { createdAt: 1, runId: 'run-1', place: 'r11.m11.t10#10', id: 'ask_1' };
+    for (const cursor of [undefined, cursorAfter('interactions', first)]) {
+      const plan = await planOf((store) =>
+        store.interactions({ statuses: ['pending'], limit: 10, ...(cursor !== undefined && { cursor }) }),
+      );
+      expect(plan[0]).toMatch(/^SEARCH i USING INDEX agent_run_interactions_open \(status=\?/);
+      expect(plan).toHaveLength(1);
+    }
   });
 
   it('B119: poll a long queue in the order of an index, without sorting', async () => {
