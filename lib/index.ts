@@ -27,8 +27,12 @@ export type {
 export type { StandardIssue, StandardResult, StandardSchema } from './decorators/standard-schema.js';
 export { RecoverTool } from './decorators/recover-tool.decorator.js';
 export { ObserveRuns } from './decorators/observe-runs.decorator.js';
+export { ResolveApprovals } from './decorators/resolve-approvals.decorator.js';
 export { ScreenInput } from './decorators/screen-input.decorator.js';
 export { InjectRunStore } from './decorators/inject-run-store.decorator.js';
+
+// Tools that are built in
+export { ASK_USER } from './engine/ask-user-tool.js';
 
 // What tools get and give
 export { didNotHappen, happened, unknown } from './tools/probe-outcomes.js';
@@ -141,6 +145,11 @@ export type { Offer } from './contracts/agent-definition.js';
 export type { AgentReference } from './contracts/ports/agent-catalog.port.js';
 
 // Ports that a host may implement
+export type {
+  ApprovalResolution,
+  ApprovalResolver,
+  ApprovalToResolve,
+} from './contracts/ports/approval-resolver.port.js';
 export type {
   ModelClient,
   ModelReply,

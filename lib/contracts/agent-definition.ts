@@ -29,7 +29,7 @@ export interface AgentDefinition {
   /** What a reply cut by its length with calls in it leads to (MOD-3): the run fails (default), or the calls are answered as not executed and the model may go on, twice in a row at most. */
   truncatedCalls: 'feedback' | 'fail';
   /** `fail`: what needs an approval is refused at once, nobody is asked (PPL-7). Default `ask`. */
-  approvalMode?: 'ask' | 'fail';
+  approvalMode: 'ask' | 'fail';
 }
 
 /** What a worker can execute: the triple a claim is matched on (JRN-7a). A null hash accepts any. */

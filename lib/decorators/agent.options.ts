@@ -38,9 +38,14 @@ export interface AgentLimits {
    * the model may go on (`feedback`, MOD-3).
    */
   truncatedCalls?: 'feedback' | 'fail';
+  /**
+   * What becomes of a call that needs an approval: people are asked (`ask`, default), or it is refused at once (`fail`, PPL-7), unless the application's
+   * `ApprovalResolver` decides. Not part of the definition hash; asks that are open stay open. Questions are asked either way.
+   */
+  approvalMode?: 'ask' | 'fail';
 }
 
-/** A class whose `@AgentTool` methods are all meant, or one tool: `name` (its highest version) or `name@version`. */
+/** A class whose `@AgentTool` methods are all meant, or one tool: `name` (its highest version), `name@version`, or `ASK_USER` for the built-in one. */
 export type ToolReference = string | (abstract new (...args: never[]) => unknown);
 
 export interface AgentOptions extends AgentLimits {

@@ -5,6 +5,7 @@ import {
   AGENT_TOOL_METADATA,
   OBSERVE_RUNS_METADATA,
   RECOVER_TOOL_METADATA,
+  RESOLVE_APPROVALS_METADATA,
   SCREEN_INPUT_METADATA,
 } from './agent-runs-metadata.tokens.js';
 import type { AgentToolOptions } from './agent-tool.options.js';
@@ -20,5 +21,6 @@ export const MetadataAccessor = {
   /** The name given to `@RecoverTool`. */
   probedTool: (method: unknown): string | undefined => read(RECOVER_TOOL_METADATA, method),
   screensInput: (classRef: unknown): boolean => read<boolean>(SCREEN_INPUT_METADATA, classRef) === true,
+  resolvesApprovals: (classRef: unknown): boolean => read<boolean>(RESOLVE_APPROVALS_METADATA, classRef) === true,
   observesRuns: (classRef: unknown): boolean => read<boolean>(OBSERVE_RUNS_METADATA, classRef) === true,
 };

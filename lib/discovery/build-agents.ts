@@ -24,6 +24,7 @@ export const AGENT_LIMIT_KEYS: readonly (keyof AgentLimits)[] = [
   'sessionMode',
   'definitionChange',
   'truncatedCalls',
+  'approvalMode',
 ];
 const OPTION_KEYS: readonly (keyof AgentOptions)[] = ['name', 'version', 'instructions', 'tools', ...AGENT_LIMIT_KEYS];
 const RETRY_KEYS: readonly (keyof ModelRetryOptions)[] = ['maxAttempts', 'initialDelay', 'maxDelay', 'maxRetryAfter'];
@@ -169,6 +170,7 @@ export function checkLimits(limits: AgentLimits, what: string, problems: Problem
       `${what}: truncatedCalls`,
       problems,
     ),
+    approvalMode: checkOneOf(limits.approvalMode, ['ask', 'fail'], 'ask', `${what}: approvalMode`, problems),
   };
 }
 

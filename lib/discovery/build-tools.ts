@@ -24,6 +24,8 @@ export interface ToolBuilding {
   problems: ProblemList;
 }
 
+type HostTool = RegisteredTool & { host: ToolHost };
+
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const OPTION_KEYS: readonly (keyof AgentToolOptions)[] = [
   'name',
@@ -41,24 +43,26 @@ const DEFAULT_TRANSACTION_TIMEOUT_MS = 5_000;
 
 export async function buildTools(found: Exploration, building: ToolBuilding): Promise<ToolStock> {
   const probes = new ProbeTable(found, building.problems);
-  const stock: ToolStock = { tools: [], broken: [...found.refused] };
+  const tools: HostTool[] = [];
+  const broken = [...found.refused];
   for (const explored of found.tools) {
     const tool = await buildTool(explored, probes, building);
     if (tool === undefined) {
-      stock.broken.push({ classRef: explored.host.classRef, name: explored.options?.name });
+      broken.push({ classRef: explored.host.classRef, name: explored.options?.name });
     } else {
-      refuseDuplicate(tool, stock.tools, building.problems);
-      stock.tools.push(tool);
+      refuseDuplicate(tool, tools, building.problems);
+      tools.push(tool);
     }
   }
-  return stock;
+  const builtIn = building.settings.builtInTools.map((definition) => ({ host: null, definition }));
+  return { tools: [...tools, ...builtIn], broken };
 }
 
 async function buildTool(
   { host, options }: ExploredTool,
   probes: ProbeTable,
   building: ToolBuilding,
-): Promise<RegisteredTool | undefined> {
+): Promise<HostTool | undefined> {
   const { problems } = building;
   if (
     typeof options !== 'object' ||
@@ -69,6 +73,10 @@ async function buildTool(
     problems.add(
       `${placeOf(host)}: the tool name ${shown((options as Partial<AgentToolOptions> | undefined)?.name)} is not allowed. Use 1-64 characters of A-Z a-z 0-9 _ -; providers accept no others.`,
     );
+    return undefined;
+  }
+  if (building.settings.builtInTools.some(({ name }) => name === options.name)) {
+    problems.add(`${placeOf(host)}: the name '${options.name}' belongs to a built-in tool. Give the tool another one.`);
     return undefined;
   }
   const version = options.version ?? '1';
@@ -224,7 +232,7 @@ function checkTimes(
   return { timeoutMs, transactionTimeoutMs };
 }
 
-function refuseDuplicate(tool: RegisteredTool, others: readonly RegisteredTool[], problems: ProblemList): void {
+function refuseDuplicate(tool: HostTool, others: readonly HostTool[], problems: ProblemList): void {
   const { name, version } = tool.definition;
   const twin = others.find(
     (other) => other.definition.name === name && compareVersions(other.definition.version, version) === 0,

@@ -4,7 +4,8 @@ import type { BrokenTool } from './registration.explorer.js';
 
 /** A tool as it was found, with what it was made into. */
 export interface RegisteredTool {
-  host: ToolHost;
+  /** Null for a built-in tool. */
+  host: ToolHost | null;
   definition: ToolDefinition;
 }
 

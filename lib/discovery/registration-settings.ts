@@ -2,6 +2,7 @@ import type { Clock } from '../contracts/ports/clock.port.js';
 import type { Digester } from '../contracts/ports/digester.port.js';
 import type { ModelClient } from '../contracts/ports/model-client.port.js';
 import type { StoreTraits } from '../contracts/ports/run-store.port.js';
+import type { ToolDefinition } from '../contracts/tool-definition.js';
 import type { AgentLimits } from '../decorators/agent.options.js';
 import type { Duration } from '../contracts/duration.js';
 
@@ -15,6 +16,8 @@ export interface AgentDefaults extends AgentLimits {
 export interface RegistrationSettings {
   models: Readonly<Record<string, ModelClient>>;
   defaults: AgentDefaults;
+  /** What every agent may name among its tools; no provider may use these names. */
+  builtInTools: readonly ToolDefinition[];
   store: StoreTraits;
   leaseMs: number;
   /** Whether tool calls also run the host's global guards, interceptors and filters. */

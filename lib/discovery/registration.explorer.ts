@@ -1,11 +1,12 @@
 /**
- * Finds agents, tools, probes and observers among the providers of the whole application: class, factory and value providers, subclasses included. Reads
+ * Finds agents, tools, probes, observers, guardrail and approval resolver among the providers of the whole application: class, factory and value providers, subclasses included. Reads
  * nothing from controllers; a decorator there is a problem.
  */
 import { Inject, Injectable, Scope } from '@nestjs/common';
 import { SCOPE_OPTIONS_METADATA } from '@nestjs/common/constants.js';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import type { InstanceWrapper } from '@nestjs/core/injector/instance-wrapper.js';
+import type { ApprovalResolver } from '../contracts/ports/approval-resolver.port.js';
 import type { InputGuardrail } from '../contracts/ports/input-guardrail.port.js';
 import type { RunObserver } from '../contracts/ports/run-observer.port.js';
 import type { AgentToolOptions } from '../decorators/agent-tool.options.js';
@@ -37,6 +38,7 @@ export interface Exploration {
   probes: ExploredProbe[];
   observers: RunObserver[];
   guardrails: InputGuardrail[];
+  resolvers: ApprovalResolver[];
   /** Tools of classes that were refused: an agent that names one must not be blamed for it. */
   refused: BrokenTool[];
 }
@@ -55,7 +57,15 @@ export class RegistrationExplorer {
   ) {}
 
   explore(problems: ProblemList): Exploration {
-    const found: Exploration = { agents: [], tools: [], probes: [], observers: [], guardrails: [], refused: [] };
+    const found: Exploration = {
+      agents: [],
+      tools: [],
+      probes: [],
+      observers: [],
+      guardrails: [],
+      resolvers: [],
+      refused: [],
+    };
     const seen = new Set<unknown>();
     for (const wrapper of this.discovery.getProviders()) {
       const classRef = classOf(wrapper);
@@ -79,8 +89,9 @@ export class RegistrationExplorer {
     const agent = MetadataAccessor.agent(classRef);
     const observes = MetadataAccessor.observesRuns(classRef);
     const screens = MetadataAccessor.screensInput(classRef);
+    const resolves = MetadataAccessor.resolvesApprovals(classRef);
     const methods = this.decoratedMethods(classRef, problems);
-    if (agent === undefined && !observes && !screens && methods.length === 0) return false;
+    if (agent === undefined && !observes && !screens && !resolves && methods.length === 0) return false;
     const toolsOf = (methodName: string): AgentToolOptions | undefined =>
       MetadataAccessor.tool((classRef.prototype as Record<string, unknown>)[methodName]);
     if (refuseScoped(wrapper, classRef, problems)) {
@@ -96,6 +107,9 @@ export class RegistrationExplorer {
     }
     if (screens && hasMethod(instance, 'screen', `${classRef.name} carries @ScreenInput`, problems)) {
       found.guardrails.push(instance as InputGuardrail);
+    }
+    if (resolves && hasMethod(instance, 'resolve', `${classRef.name} carries @ResolveApprovals`, problems)) {
+      found.resolvers.push(instance as ApprovalResolver);
     }
     for (const methodName of methods) {
       const host: ToolHost = { wrapper, instance, classRef, methodName };

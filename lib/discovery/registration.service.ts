@@ -1,6 +1,7 @@
 /** Explores, checks and builds, once, in `onModuleInit` (CFG-6). All problems of one boot come out together (CFG-1). */
 import { Inject, Injectable } from '@nestjs/common';
 import { ApplicationConfig, ExternalContextCreator, ModulesContainer, type NestContainer } from '@nestjs/core';
+import type { ApprovalResolver } from '../contracts/ports/approval-resolver.port.js';
 import type { InputGuardrail } from '../contracts/ports/input-guardrail.port.js';
 import type { RunObserver } from '../contracts/ports/run-observer.port.js';
 import { ToolEnhancerResolver } from '../tools/tool-enhancers.js';
@@ -18,6 +19,8 @@ export interface Registration {
   observers: RunObserver[];
   /** Null = nothing is screened. */
   guardrail: InputGuardrail | null;
+  /** Null = people decide all approvals. */
+  approvalResolver: ApprovalResolver | null;
 }
 
 @Injectable()
@@ -42,15 +45,29 @@ export class RegistrationService {
       },
     });
     const agents = buildAgents(found.agents, stock, settings, problems);
-    const [guardrail = null, ...more] = found.guardrails;
-    if (guardrail !== null && more.length > 0) {
-      const names = [guardrail, ...more].map((provider) => provider.constructor.name).join(', ');
-      problems.add(
-        `Several providers carry @ScreenInput: ${names}. An application has one guardrail; let it ask the others.`,
-      );
-    }
-    return { agents, tools: stock.tools, observers: found.observers, guardrail };
+    return {
+      agents,
+      tools: stock.tools,
+      observers: found.observers,
+      guardrail: onlyOne(found.guardrails, '@ScreenInput', 'guardrail', problems),
+      approvalResolver: onlyOne(found.resolvers, '@ResolveApprovals', 'approval resolver', problems),
+    };
   }
+}
+
+function onlyOne<T extends object>(
+  found: readonly T[],
+  decorator: string,
+  what: string,
+  problems: ProblemList,
+): T | null {
+  if (found.length > 1) {
+    const names = found.map((provider) => provider.constructor.name).join(', ');
+    problems.add(
+      `Several providers carry ${decorator}: ${names}. An application has one ${what}; let it ask the others.`,
+    );
+  }
+  return found[0] ?? null;
 }
 
 /**

@@ -45,9 +45,10 @@ function byName(reference: string, registered: readonly RegisteredTool[]): Regis
 function byClass(reference: ToolReference, registered: readonly RegisteredTool[]): RegisteredTool[] {
   const own = registered.filter(
     ({ host }) =>
-      host.classRef === reference ||
-      host.wrapper.token === reference ||
-      (typeof reference === 'function' && host.classRef.prototype instanceof reference),
+      host !== null &&
+      (host.classRef === reference ||
+        host.wrapper.token === reference ||
+        (typeof reference === 'function' && host.classRef.prototype instanceof reference)),
   );
   const names = new Set(own.map(({ definition }) => definition.name));
   return [...names].flatMap((name) => highestOf(own.filter(({ definition }) => definition.name === name)));

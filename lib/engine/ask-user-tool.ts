@@ -1,12 +1,13 @@
 /**
  * The built-in tool by which a model asks people (PPL-8). It has no method: the call itself is the ask, and the answers are its result. An agent has it by
- * listing this definition among its tools.
+ * naming it among its tools.
  */
 import type { JsonObject } from '../contracts/json.js';
 import type { SchemaChecker } from '../contracts/ports/schema-checker.port.js';
 import type { ToolDefinition } from '../contracts/tool-definition.js';
 import { readQuestions } from './values/read-questions.js';
 
+/** The name under which an agent gets the built-in tool: `tools: [ASK_USER, OrderTools]`. */
 export const ASK_USER = 'ask_user';
 
 const INPUT_SCHEMA: JsonObject = {

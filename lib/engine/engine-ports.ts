@@ -22,8 +22,8 @@ export interface EnginePorts {
   observers: readonly RunObserver[];
   /** Null = nothing is screened. */
   guardrail: InputGuardrail | null;
-  /** Decides approvals in the moment (PPL-7); null = people do. Default null. */
-  approvalResolver?: ApprovalResolver | null;
+  /** Decides approvals in the moment (PPL-7); null = people do. */
+  approvalResolver: ApprovalResolver | null;
   schemas: SchemaChecker;
   options: EngineOptions;
 }

@@ -19,6 +19,7 @@ import { AGENT_RUNS_STORE } from '../decorators/agent-runs-store.tokens.js';
 import { AgentRegistry } from '../discovery/agent.registry.js';
 import type { RegisteredTool } from '../discovery/registered-tool.js';
 import { RegistrationService } from '../discovery/registration.service.js';
+import { askUserTool } from '../engine/ask-user-tool.js';
 import type { Engine } from '../engine/engine.js';
 import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
 import { IntervalTrigger } from '../schedule/interval-trigger.js';
@@ -82,9 +83,10 @@ export class AgentRunsLifecycle implements OnModuleInit, OnApplicationBootstrap,
     refuseSecondModule(this.modules, problems);
     checkStore(store, this.hostStore === undefined, this.modules, problems);
     refuseForgetfulStore(store, settings.allowMemoryStore, problems);
-    const { agents, tools, observers, guardrail } = await this.registration.register(
+    const { agents, tools, observers, guardrail, approvalResolver } = await this.registration.register(
       {
         ...settings,
+        builtInTools: [askUserTool(engine.ports.schemas)],
         store: store.traits,
         leaseMs: settings.engine.leaseMs,
         clock: engine.ports.clock,
@@ -98,6 +100,7 @@ export class AgentRunsLifecycle implements OnModuleInit, OnApplicationBootstrap,
     if (problems.all.length > 0) throw new InvalidConfigurationError(problems.all);
     this.registry.keep(agents);
     engine.ports.guardrail = guardrail;
+    engine.ports.approvalResolver = approvalResolver;
     this.observe([new DiagnosticsChannelObserver(), ...observers]);
   }
 

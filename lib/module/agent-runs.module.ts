@@ -74,6 +74,7 @@ const providers: Provider[] = [
         log: new NestEngineLog(settings.redactKeys),
         // Found in onModuleInit, together with the observers.
         guardrail: null,
+        approvalResolver: null,
         schemas: new AjvSchemaChecker(),
       }),
     inject: [AGENT_RUNS_SETTINGS, AGENT_RUNS_STORE, AgentRegistry, AGENT_RUNS_OBSERVERS],

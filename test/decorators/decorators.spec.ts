@@ -7,6 +7,7 @@ import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';
 import { MetadataAccessor } from '../../lib/decorators/metadata.accessor.js';
 import { ObserveRuns } from '../../lib/decorators/observe-runs.decorator.js';
 import { RecoverTool } from '../../lib/decorators/recover-tool.decorator.js';
+import { ResolveApprovals } from '../../lib/decorators/resolve-approvals.decorator.js';
 import { ScreenInput } from '../../lib/decorators/screen-input.decorator.js';
 
 const options = { name: 'support', version: '1', instructions: 'Help.' };
@@ -70,12 +71,15 @@ describe('The decorators', () => {
     expect(MetadataAccessor.tool(method('find'))).toBeUndefined();
   });
 
-  it('@ObserveRuns and @ScreenInput mark providers', () => {
+  it('@ObserveRuns, @ScreenInput and @ResolveApprovals mark providers', () => {
     @ObserveRuns()
     @ScreenInput()
+    @ResolveApprovals()
     class Watcher {}
-    expect([MetadataAccessor.observesRuns(Watcher), MetadataAccessor.screensInput(Watcher)]).toEqual([true, true]);
-    expect([MetadataAccessor.observesRuns(Tools), MetadataAccessor.screensInput(Tools)]).toEqual([false, false]);
+    const { observesRuns, screensInput, resolvesApprovals } = MetadataAccessor;
+    const marks = [observesRuns, screensInput, resolvesApprovals];
+    expect(marks.map((isMarked) => isMarked(Watcher))).toEqual([true, true, true]);
+    expect(marks.map((isMarked) => isMarked(Tools))).toEqual([false, false, false]);
     expect(Reflect.getMetadata(INJECTABLE_WATERMARK, Watcher)).toBe(true);
   });
 

@@ -153,7 +153,7 @@ describe('What is wrong with a registration fails at boot (CFG-1)', () => {
     [
       'an unknown tool',
       [toolsWith(), agentWith(['x'])],
-      /names the tool 'x', which does not exist. Registered tools: t@1\.$/,
+      /names the tool 'x', which does not exist. Registered tools: t@1, ask_user@1\.$/,
     ],
     ['an unknown version of a tool', [toolsWith(), agentWith(['t@2'])], /names the tool 't@2'/],
     ['a class that nobody provides', [agentWith([toolsWith()])], /names the class Tools, but no provider of it/],

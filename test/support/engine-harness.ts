@@ -86,6 +86,7 @@ export function agent(
     sessionMode: 'serial',
     definitionChange: 'block',
     truncatedCalls: 'fail',
+    approvalMode: 'ask',
     ...options,
   };
 }
@@ -144,6 +145,7 @@ export async function engineOver(
     digester: new Sha256Digester(),
     log: { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') },
     guardrail: null,
+    approvalResolver: null,
     schemas: new AjvSchemaChecker(),
     observers: [{ onEvent: (event) => void told.push(event) }],
     options: { ...DEFAULT_ENGINE_OPTIONS, pollMs: 20, pollIdleMs: 20, shutdownTimeoutMs: 2_000, ...options },

@@ -1,6 +1,6 @@
 /**
- * Decides approvals in the moment, without a person (PPL-7): asked once when a call or a method needs one, before anybody else is told. What it decides is
- * journaled like a person's decision; nothing is listed for people then.
+ * Decides approvals in the moment, without a person (PPL-7): asked once when a call or a method needs one, before anybody else is told (again
+ * only when the process died before the answer was committed). What it decides is journaled like a person's decision; nothing is listed for people then.
  */
 import type { Actor } from '../actor.js';
 import type { JsonObject } from '../json.js';
