@@ -196,6 +196,7 @@ export type { ErrorCode } from './errors/error-code.js';
 export { InvalidConfigurationError } from './errors/configuration/invalid-configuration.error.js';
 export { AgentNotFoundError } from './errors/request/agent-not-found.error.js';
 export { AlreadyDecidedError } from './errors/request/already-decided.error.js';
+export { ForbiddenError } from './errors/request/forbidden.error.js';
 export { IllegalTransitionError } from './errors/request/illegal-transition.error.js';
 export { InputRefusedError } from './errors/request/input-refused.error.js';
 export { InteractionExpiredError } from './errors/request/interaction-expired.error.js';

@@ -27,7 +27,7 @@ export interface RecordedError {
 export interface ApprovalVerdict {
   reason?: string;
   risk?: string;
-  /** Who may decide; checked by the host's `authorize` hook. */
+  /** Who may decide; compared with the roles that come with a decision. */
   approverRole?: string;
   /** Ms; null = never; absent = the option's default. */
   expiresInMs?: number | null;

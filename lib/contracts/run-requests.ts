@@ -83,7 +83,7 @@ export type ToolResolution = ({ output: JsonValue } | { error: { message: string
 };
 
 /** Decides an ask (PPL-3, PPL-8). Nothing but these literal words is a decision. */
-export type InteractionResponse =
+export type InteractionResponse = (
   | {
       decision: 'approve';
       approver: string;
@@ -92,7 +92,14 @@ export type InteractionResponse =
     }
   | { decision: 'deny'; approver: string; note?: string }
   | { action: 'accept'; by: string; note?: string; /** One per question id. */ answers: JsonObject }
-  | { action: 'decline' | 'cancel'; by: string; note?: string };
+  | { action: 'decline' | 'cancel'; by: string; note?: string }
+) & {
+  /**
+   * The roles of whoever decides, from the host's authentication. Given, they must contain the ask's `approverRole`; without them the caller is trusted to
+   * have looked. Not stored.
+   */
+  roles?: readonly string[];
+};
 
 export interface PendingInteractionsOptions {
   runId?: string;

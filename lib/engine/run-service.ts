@@ -141,8 +141,9 @@ export class RunService {
   }
 
   /**
-   * Decides an ask exactly once (PPL-3, PPL-8); the run goes on by itself when it was the last open one.
-   * @throws InteractionNotFoundError, AlreadyDecidedError, InteractionExpiredError, InvalidAnswerError, InvalidArgumentsError, InvalidRequestError
+   * Decides an ask exactly once (PPL-3, PPL-8); the run goes on by itself when it was the last open one. With `roles` the ask's `approverRole` must be
+   * among them; without, the caller is trusted to have looked.
+   * @throws InteractionNotFoundError, ForbiddenError, AlreadyDecidedError, InteractionExpiredError, InvalidAnswerError, InvalidArgumentsError, InvalidRequestError
    */
   async respond(runId: string, interactionId: string, response: InteractionResponse): Promise<InteractionView> {
     return presentInteraction(await this.verbs.answering.respond(runId, interactionId, response));

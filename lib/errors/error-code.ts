@@ -5,6 +5,7 @@ export const ERROR_CODES = [
   // request
   'INVALID_REQUEST',
   'INVALID_CURSOR',
+  'FORBIDDEN',
   'RUN_NOT_FOUND',
   'INTERACTION_NOT_FOUND',
   'AGENT_NOT_FOUND',

@@ -49,7 +49,8 @@ export abstract class RunPeopleController {
     const interactionId = readPathId('interactionId', interaction);
     await this.access.decide(actor, runId, interactionId);
     const decision = readDecision(request.body);
-    const response = 'decision' in decision ? { ...decision, approver: actor.id } : { ...decision, by: actor.id };
+    const { id: by, roles = [] } = actor;
+    const response = 'decision' in decision ? { ...decision, approver: by, roles } : { ...decision, by, roles };
     return this.runs.respond(runId, interactionId, response);
   }
 

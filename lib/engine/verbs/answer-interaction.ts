@@ -1,5 +1,5 @@
 /**
- * `respond`: an approval or a question is decided exactly once (PPL-3, PPL-8). What the person edited or answered is validated before the store is asked;
+ * `respond`: an approval or a question is decided exactly once (PPL-3, PPL-8), by a holder of its role. What the person edited or answered is validated before the store is asked;
  * whether it may still be decided is decided under the run's lock, on the store's clock.
  */
 import type { Interaction, InteractionDecision } from '../../contracts/interaction.js';
@@ -8,6 +8,7 @@ import type { LockedRun } from '../../contracts/ports/run-store.port.js';
 import type { InteractionResponse } from '../../contracts/run-requests.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import { AlreadyDecidedError } from '../../errors/request/already-decided.error.js';
+import { ForbiddenError } from '../../errors/request/forbidden.error.js';
 import { InteractionExpiredError } from '../../errors/request/interaction-expired.error.js';
 import { InteractionNotFoundError } from '../../errors/request/interaction-not-found.error.js';
 import { InvalidAnswerError } from '../../errors/request/invalid-answer.error.js';
@@ -33,12 +34,13 @@ export class AnswerInteraction {
     private readonly callers: CallerTransition,
   ) {}
 
-  /** @returns the ask as decided. @throws InteractionNotFoundError, AlreadyDecidedError, InteractionExpiredError, InvalidAnswerError, InvalidArgumentsError */
+  /** @returns the ask as decided. @throws InteractionNotFoundError, ForbiddenError, AlreadyDecidedError, InteractionExpiredError, InvalidAnswerError, InvalidArgumentsError */
   async respond(runId: string, interactionId: string, response: InteractionResponse): Promise<Interaction> {
     const id = requireId('runId', runId);
     const given = readResponse(response);
     let asked = await this.find(id, requireId('interactionId', interactionId));
-    const decision = await this.fit(asked, given);
+    requireRole(asked, given.roles);
+    const decision = await this.fit(asked, given.decision);
     while (asked.status === 'pending') {
       const decided = await this.decideLocked(asked, decision);
       if (decided) return decided;
@@ -156,6 +158,14 @@ export class AnswerInteraction {
     const { canonical } = this.ports.digester;
     return canonical.call(this.ports.digester, a) === canonical.call(this.ports.digester, b);
   }
+}
+
+/** Before anything is told about the ask: also to whoever repeats a decision. */
+function requireRole({ id, approverRole }: Interaction, roles: readonly string[] | null): void {
+  if (approverRole === null || roles === null || roles.includes(approverRole)) return;
+  throw new ForbiddenError(`Interaction ${id} is decided by holders of the role ${approverRole}.`, {
+    details: { interactionId: id, approverRole },
+  });
 }
 
 function refusal(asked: Interaction): Error {

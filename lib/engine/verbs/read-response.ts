@@ -6,11 +6,17 @@ import { normaliseResult } from '../values/normalise-result.js';
 import { invalid, isRecord, type FieldProblem } from './read-start-options.js';
 
 const MAX_BYTES = 1_048_576;
-const APPROVAL_FIELDS: ReadonlySet<string> = new Set(['decision', 'approver', 'note', 'arguments']);
-const ANSWER_FIELDS: ReadonlySet<string> = new Set(['action', 'by', 'note', 'answers']);
+const APPROVAL_FIELDS: ReadonlySet<string> = new Set(['decision', 'approver', 'roles', 'note', 'arguments']);
+const ANSWER_FIELDS: ReadonlySet<string> = new Set(['action', 'by', 'roles', 'note', 'answers']);
+
+export interface ReadResponse {
+  decision: InteractionDecision;
+  /** Of whoever decides; null: the caller has looked. */
+  roles: readonly string[] | null;
+}
 
 /** @throws InvalidRequestError */
-export function readResponse(response: InteractionResponse): InteractionDecision {
+export function readResponse(response: InteractionResponse): ReadResponse {
   if (!isRecord(response)) throw invalid([{ field: '', problem: 'must be an object with a decision or an action' }]);
   const value = response as Record<string, unknown>;
   const problems: FieldProblem[] = [];
@@ -24,12 +30,22 @@ export function readResponse(response: InteractionResponse): InteractionDecision
     problems.push({ field: isApproval ? 'approver' : 'by', problem: 'must say who decides' });
   if (value.note !== undefined && typeof value.note !== 'string')
     problems.push({ field: 'note', problem: 'must be text' });
+  const roles = readRoles(value, problems);
   const note = typeof value.note === 'string' ? { note: value.note } : {};
   const decision = isApproval
     ? readApproval(value, String(by), note, problems)
     : readAnswer(value, String(by), note, problems);
   if (problems.length > 0 || !decision) throw invalid(problems);
-  return decision;
+  return { decision, roles };
+}
+
+/** An `undefined` from an account without roles is not "nothing to compare": it would open what a role keeps closed. */
+function readRoles(value: Record<string, unknown>, problems: FieldProblem[]): string[] | null {
+  if (!Object.hasOwn(value, 'roles')) return null;
+  const { roles } = value;
+  if (Array.isArray(roles) && roles.every((role) => typeof role === 'string')) return roles;
+  problems.push({ field: 'roles', problem: 'must be a list of texts, empty for somebody without roles' });
+  return null;
 }
 
 function readApproval(

@@ -2,8 +2,7 @@ import { HttpException } from '@nestjs/common';
 import type { ErrorCode } from '../../errors/error-code.js';
 
 /** Codes that only the HTTP surface knows, beside those of the package's errors. */
-export type HttpProblemCode =
-  ErrorCode | 'UNAUTHENTICATED' | 'FORBIDDEN' | 'NOT_ACCEPTABLE' | 'UNSUPPORTED_MEDIA_TYPE' | 'INTERNAL';
+export type HttpProblemCode = ErrorCode | 'UNAUTHENTICATED' | 'NOT_ACCEPTABLE' | 'UNSUPPORTED_MEDIA_TYPE' | 'INTERNAL';
 
 /** The body of every error of these routes. */
 export interface HttpProblemBody {

@@ -10,6 +10,7 @@ import { HttpProblem, type HttpProblemCode } from './http-problem.error.js';
 const STATUS_OF: Partial<Record<ErrorCode, number>> = {
   INVALID_REQUEST: 400,
   INVALID_CURSOR: 400,
+  FORBIDDEN: 403,
   RUN_NOT_FOUND: 404,
   INTERACTION_NOT_FOUND: 404,
   AGENT_NOT_FOUND: 404,

@@ -27,6 +27,7 @@ describe('Errors of the package over HTTP', () => {
     delete byStatus.null;
     expect(byStatus).toEqual({
       400: ['INVALID_REQUEST', 'INVALID_CURSOR'],
+      403: ['FORBIDDEN'],
       404: ['RUN_NOT_FOUND', 'INTERACTION_NOT_FOUND', 'AGENT_NOT_FOUND'],
       409: [
         'SESSION_BUSY',
