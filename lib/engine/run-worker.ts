@@ -6,6 +6,7 @@ import type { HeldRunState } from '../contracts/ports/run-store.port.js';
 import { CONTRACT_VERSION, type RunRecord } from '../contracts/run.js';
 import type { WorkerStatus } from '../contracts/run-view.js';
 import { AgentRunsError } from '../errors/agent-runs.error.js';
+import { endedWithin } from './ended-within.js';
 import type { EnginePorts } from './engine-ports.js';
 import { RunExecution } from './execution/run-execution.js';
 import type { Claimed, ExecutionHooks } from './execution/attempt.js';
@@ -309,32 +310,40 @@ export class RunWorker {
         for (const execution of this.executions.values()) execution.abortCalls('the process is shutting down');
         await this.allEnded(ABORT_GRACE_MS);
       }
-      this.lease.stop();
-      this.cancelPoll();
-      await this.ticking;
-      await this.lease.quiet(ABORT_GRACE_MS);
-      // A call that is still in flight keeps its lease to expire: nobody may believe it over while it can still act.
-      if (this.executions.size === 0) await this.ports.store.retireWorker(this.workerId);
-      else
-        this.ports.log.warn('shut down with calls in flight; their runs are recovered when the lease expires', {
-          workerId: this.workerId,
-          runs: this.executions.size,
-        });
-    } catch (error) {
-      this.ports.log.warn('the worker could not sign off; its lease will expire', {
-        workerId: this.workerId,
-        code: recordedError(error, 'STORE_UNAVAILABLE').code,
-      });
+      // A database that does not answer must not hold the shutdown.
+      if (!(await endedWithin(this.ports.clock, ABORT_GRACE_MS, this.signOff()))) this.leaveUnsigned();
     } finally {
       this.lease.stop();
       this.cancelPoll();
     }
   }
 
+  /** Never rejects. */
+  private async signOff(): Promise<void> {
+    this.lease.stop();
+    this.cancelPoll();
+    await this.ticking;
+    await this.lease.quiet(ABORT_GRACE_MS);
+    // A call that is still in flight keeps its lease to expire: nobody may believe it over while it can still act.
+    if (this.executions.size > 0) {
+      this.ports.log.warn('shut down with calls in flight; their runs are recovered when the lease expires', {
+        workerId: this.workerId,
+        runs: this.executions.size,
+      });
+      return;
+    }
+    await this.ports.store.retireWorker(this.workerId).catch((error: unknown) => this.leaveUnsigned(error));
+  }
+
+  private leaveUnsigned(error?: unknown): void {
+    this.ports.log.warn('the worker could not sign off; its lease will expire', {
+      workerId: this.workerId,
+      ...(error !== undefined && { code: recordedError(error, 'STORE_UNAVAILABLE').code }),
+    });
+  }
+
   private async allEnded(ms: number): Promise<void> {
-    let cancel: () => void = () => undefined;
     let passed = false;
-    const timeout = new Promise<void>((resolve) => (cancel = this.ports.clock.after(ms, resolve)));
     const ended = (async () => {
       while (!passed && (this.executions.size > 0 || this.claiming.size > 0)) {
         await Promise.all([...this.executions.values()].map((execution) => execution.ended));
@@ -345,9 +354,8 @@ export class RunWorker {
         );
       }
     })();
-    await Promise.race([ended, timeout]);
+    await endedWithin(this.ports.clock, ms, ended);
     passed = true;
-    cancel();
   }
 
   private letGo(reason: string): void {

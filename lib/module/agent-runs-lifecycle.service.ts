@@ -20,6 +20,7 @@ import { AgentRegistry } from '../discovery/agent.registry.js';
 import type { RegisteredTool } from '../discovery/registered-tool.js';
 import { RegistrationService } from '../discovery/registration.service.js';
 import { askUserTool } from '../engine/ask-user-tool.js';
+import { endedWithin } from '../engine/ended-within.js';
 import type { Engine } from '../engine/engine.js';
 import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
 import { IntervalTrigger } from '../schedule/interval-trigger.js';
@@ -135,12 +136,7 @@ export class AgentRunsLifecycle implements OnModuleInit, OnApplicationBootstrap,
   /** Claims must not begin after the drain has looked; but a database that never answers must not hold the shutdown. */
   private async startSettled(): Promise<void> {
     const { clock, options } = this.engine.ports;
-    let cancel: (() => void) | undefined;
-    const limit = new Promise<void>((resolve) => {
-      cancel = clock.after(options.shutdownTimeoutMs, resolve);
-    });
-    await Promise.race([this.started?.catch(() => undefined), limit]);
-    cancel?.();
+    if (this.started) await endedWithin(clock, options.shutdownTimeoutMs, this.started);
   }
 
   private async quietly(what: string, work: () => void | Promise<void>): Promise<void> {

@@ -256,4 +256,24 @@ describe('shutting down', () => {
     expect(engine.logged).toContainEqual(expect.objectContaining({ level: 'warn' }));
     expect(await store.liveWorkers()).toHaveLength(1);
   });
+
+  it.each(['due', 'heartbeat', 'retireWorker'] as const)(
+    'CFG-6: a database that does not answer %s holds the shutdown up no longer than the grace of a second (B027)',
+    async (method) => {
+      const clock = new ManualClock();
+      const store = new FailingStore(new MemoryRunStore({ clock: () => clock.now() }));
+      const options = { leaseMs: 60_000, pollMs: 1_000, shutdownTimeoutMs: 10_000 };
+      const engine = await engineOver(store, agent(scriptedModel([])), options, clock);
+      const gate = store.hold(method);
+      await clock.advance(20_000);
+      let isOver = false;
+      const drained = engine.worker.drain().then(() => (isOver = true));
+      await clock.advance(999);
+      expect(isOver).toBe(false);
+      await clock.advance(1);
+      expect(isOver).toBe(true);
+      gate.open();
+      await drained;
+    },
+  );
 });

@@ -8,6 +8,7 @@ import type { ToolTransaction } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord } from '../../contracts/run.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
+import { endedWithin } from '../ended-within.js';
 import type { EnginePorts } from '../engine-ports.js';
 import { digestOfAsk, interactionIdOf, type Ask, type CallAsk } from '../interactions.js';
 import type { CallState } from '../journal/run-state.js';
@@ -113,7 +114,8 @@ export class CallRunner {
 
   private async finish(call: CallState, tool: ToolDefinition | null, end: CallEnd): Promise<void> {
     if (end.end === 'probe') {
-      await this.endedOrLeasePassed(end.zombie);
+      // Decision 17: while the tool may still be at work, its probe could only see the half of it.
+      await endedWithin(this.ports.clock, this.ports.options.leaseMs, end.zombie);
       if (this.attempt.mayAct()) return this.probe(tool as ToolDefinition, call, 'timeout');
       // Cancelled or let go of meanwhile: whoever owns the run next asks.
       this.attempt.release(call.key);
@@ -143,16 +145,6 @@ export class CallRunner {
     this.attempt.release(call.key);
     if (decided) this.attempt.step([waiting, ...decided]);
     else this.attempt.step([waiting], { ask, call });
-  }
-
-  /** Decision 17: while the tool may still be at work, its probe could only see the half of it. */
-  private async endedOrLeasePassed(zombie: Promise<void>): Promise<void> {
-    let cancel: () => void = () => undefined;
-    const leasePassed = new Promise<void>((resolve) => {
-      cancel = this.ports.clock.after(this.ports.options.leaseMs, resolve);
-    });
-    await Promise.race([zombie, leasePassed]);
-    cancel();
   }
 
   /** Nothing else of the run is in flight, and no lock of ours is held while the method runs. */

@@ -4,6 +4,7 @@
  */
 import type { Offer } from '../../contracts/agent-definition.js';
 import { recordedError } from '../values/recorded-error.js';
+import { endedWithin } from '../ended-within.js';
 import type { EnginePorts } from '../engine-ports.js';
 
 export interface LeaseHooks {
@@ -76,10 +77,7 @@ export class WorkerLease {
    */
   async quiet(ms: number): Promise<void> {
     if (this.underWay.size === 0 || !this.isHeld()) return;
-    let cancel: () => void = () => undefined;
-    const late = new Promise<void>((resolve) => (cancel = this.ports.clock.after(ms, resolve)));
-    await Promise.race([Promise.allSettled(this.underWay), late]);
-    cancel();
+    await endedWithin(this.ports.clock, ms, Promise.allSettled(this.underWay));
   }
 
   private async send(): Promise<void> {
