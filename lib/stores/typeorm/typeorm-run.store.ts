@@ -29,6 +29,7 @@ import {
 } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord, RunSummary, SessionRecord } from '../../contracts/run.js';
 import { prepareAppend } from './append-entries.js';
+import { ConflictCounter } from './conflict-counter.js';
 import { createRun } from './create-run.js';
 import { databaseOf } from './database-of.js';
 import { dueRuns } from './due-runs.js';
@@ -50,12 +51,13 @@ export class TypeOrmRunStore extends RunStore {
   readonly traits: StoreTraits;
   private readonly database: RunDatabase;
   private readonly places = new KnownPlaces();
+  private readonly counter = new ConflictCounter();
   private readonly migrates: boolean;
 
   /** @throws InvalidConfigurationError for a database that is not supported */
   constructor(dataSource: DataSource, options: TypeOrmRunStoreOptions = {}) {
     super();
-    this.database = databaseOf(dataSource, options.statementTimeoutMs ?? 10_000);
+    this.database = databaseOf(dataSource, options.statementTimeoutMs ?? 10_000, this.counter);
     this.migrates = options.migrate ?? process.env['NODE_ENV'] !== 'production';
     this.traits = { name: `typeorm:${this.database.dialect.type}`, durable: true, shared: true, transactions: true };
   }
@@ -158,6 +160,15 @@ export class TypeOrmRunStore extends RunStore {
 
   liveWorkers(): Promise<WorkerRecord[]> {
     return this.database.read('list workers', () => liveWorkers(this.database.dialect));
+  }
+
+  /**
+   * How often this process met concurrent transactions since it was started, by the database's code (`ER_LOCK_DEADLOCK`, `40001`, `SQLITE_BUSY` …);
+   * `LOST_RACE` counts those in which somebody else had taken the same key first. What was met was repeated and reached no caller, unless a
+   * STORE_UNAVAILABLE says so. From memory.
+   */
+  conflicts(): Record<string, number> {
+    return this.counter.read();
   }
 
   openToolTransaction(): ToolTransaction {

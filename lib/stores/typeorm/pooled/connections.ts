@@ -3,6 +3,7 @@
  * released: a socket that swallows everything would otherwise come back to the pool (decision 10).
  */
 import { StoreUnavailableError } from '../../../errors/store/store-unavailable.error.js';
+import type { ConflictCounter } from '../conflict-counter.js';
 import type { DriverConnection, PooledDriver } from './pooled-driver.js';
 
 /** By `performance.now()`. */
@@ -12,6 +13,7 @@ export class Connections {
   constructor(
     private readonly driver: Pick<PooledDriver, 'obtain'>,
     private readonly timeoutMs: number,
+    private readonly conflicts: ConflictCounter,
   ) {}
 
   deadline(): Deadline {
@@ -32,6 +34,9 @@ export class Connections {
         );
       });
       return await this.work(connection, alarm, work);
+    } catch (error) {
+      this.conflicts.count(error);
+      throw error;
     } finally {
       alarm.stop();
     }

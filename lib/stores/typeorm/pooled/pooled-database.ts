@@ -8,6 +8,7 @@ import type { ToolTransaction } from '../../../contracts/ports/run-store.port.js
 import { StoreConflictError } from '../../../errors/store/store-conflict.error.js';
 import { StoreUnavailableError } from '../../../errors/store/store-unavailable.error.js';
 import type { PreparedAppend } from '../append-entries.js';
+import type { ConflictCounter } from '../conflict-counter.js';
 import { DatabaseFailure, forCaller } from '../database-failure.js';
 import type { Dialect } from '../dialect.js';
 import { queryRunnerOf } from '../host-transaction.js';
@@ -43,9 +44,10 @@ export class PooledDatabase implements RunDatabase {
     private readonly dataSource: DataSource,
     private readonly driver: PooledDriver,
     private readonly timeoutMs: number,
+    conflicts: ConflictCounter,
   ) {
     this.dialect = driver.dialect;
-    this.connections = new Connections(driver, timeoutMs);
+    this.connections = new Connections(driver, timeoutMs, conflicts);
     this.appends = new AppendFlusher(driver, this.connections);
     this.hostCommits = new HostCommits(dataSource, (runId) => this.isThere(runId));
   }

@@ -5,6 +5,7 @@
  * takes nothing of its neighbours' with it.
  */
 import { StoreUnavailableError } from '../../../errors/store/store-unavailable.error.js';
+import type { ConflictCounter } from '../conflict-counter.js';
 import { DatabaseFailure, forCaller } from '../database-failure.js';
 import { HostTransactions } from './host-transactions.js';
 import type { SqliteSession } from './sqlite-session.js';
@@ -56,6 +57,7 @@ export class CommitQueue {
     private readonly host: HostTransactions,
     private readonly session: () => SqliteSession,
     private readonly timeoutMs: number,
+    private readonly conflicts: ConflictCounter,
   ) {}
 
   /**
@@ -124,6 +126,7 @@ export class CommitQueue {
       session.withoutWaiting(() => this.work(session));
       this.retryAfterMs = FIRST_RETRY_MS;
     } catch (error) {
+      this.conflicts.count(error);
       if (error instanceof DatabaseFailure && error.verdict === 'conflict') this.tryLater();
       else this.failAll(error);
       return;

@@ -9,6 +9,7 @@ import type { ToolTransaction } from '../../../contracts/ports/run-store.port.js
 import { InvalidRequestError } from '../../../errors/request/invalid-request.error.js';
 import { StoreUnavailableError } from '../../../errors/store/store-unavailable.error.js';
 import { explainAppend, type PreparedAppend } from '../append-entries.js';
+import type { ConflictCounter } from '../conflict-counter.js';
 import { DatabaseFailure, forCaller } from '../database-failure.js';
 import type { Dialect } from '../dialect.js';
 import { queryRunnerOf } from '../host-transaction.js';
@@ -47,9 +48,10 @@ export class SqliteDatabase implements RunDatabase {
   constructor(
     private readonly dataSource: DataSource,
     private readonly timeoutMs: number,
+    private readonly conflicts: ConflictCounter,
   ) {
     this.host = new HostTransactions(dataSource, () => this.current?.inTransaction ?? false);
-    this.queue = new CommitQueue(this.host, () => this.session(), timeoutMs);
+    this.queue = new CommitQueue(this.host, () => this.session(), timeoutMs, conflicts);
   }
 
   open(): Promise<void> {
@@ -76,6 +78,7 @@ export class SqliteDatabase implements RunDatabase {
       try {
         return this.readNow(program);
       } catch (error) {
+        this.conflicts.count(error);
         const isLate = performance.now() >= deadline;
         if (!(error instanceof DatabaseFailure) || error.verdict !== 'conflict') throw forCaller(error, doing);
         if (isLate) throw new DatabaseFailure('unavailable', error.databaseCode).toStoreError(doing);

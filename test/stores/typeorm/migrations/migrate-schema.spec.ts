@@ -5,7 +5,7 @@ import { agentRunsMigrations } from '../../../../lib/stores/typeorm/migrations/a
 import { migrateSchema, readSchema } from '../../../../lib/stores/typeorm/migrations/migrate-schema.js';
 import type { SchemaStep } from '../../../../lib/stores/typeorm/migrations/schema-step.js';
 import { SCHEMA_STEPS } from '../../../../lib/stores/typeorm/migrations/schema-steps.js';
-import { SqliteDatabase } from '../../../../lib/stores/typeorm/sqlite/sqlite-database.js';
+import { databaseOf } from '../../../../lib/stores/typeorm/database-of.js';
 import { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
 import { appendNotes, journal, notesOf, running } from '../../../../lib/testing/store-contract/scenario.js';
 import { SqliteSubject } from '../sqlite-subject.js';
@@ -105,7 +105,7 @@ describe('the schema on SQLite', () => {
     await store.open();
     await running(store);
     await appendNotes(store, 'run-1', 1, ['kept']);
-    const database = new SqliteDatabase(dataSource, 1_000);
+    const database = databaseOf(dataSource, 1_000);
     await database.open();
     await database.changeSchema(() => migrateSchema(database.dialect, [...SCHEMA_STEPS, laterStep]));
     expect(await database.read('read', () => readSchema(database.dialect))).toEqual({ version: 2, minReader: 1 });
@@ -120,7 +120,7 @@ describe('the schema on SQLite', () => {
       statements: () => [...laterStep.statements(sqlite), 'ALTER TABLE nowhere ADD COLUMN x'],
     };
     const sqlite = { type: 'better-sqlite3' as const, qualify: (name: string) => name };
-    const database = new SqliteDatabase(dataSource, 1_000);
+    const database = databaseOf(dataSource, 1_000);
     await database.open();
     await expect(
       database.changeSchema(() => migrateSchema(database.dialect, [...SCHEMA_STEPS, broken])),

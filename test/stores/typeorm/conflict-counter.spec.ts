@@ -1,0 +1,39 @@
+import { submit } from '../../../lib/testing/store-contract/scenario.js';
+import { until } from '../../support/until.js';
+import { describeServers, ServerSubject } from './server-subject.js';
+import { SqliteLockHolder } from './sqlite-lock-holder.js';
+import { SqliteSubject } from './sqlite-subject.js';
+
+describe('the count of conflicts on SQLite', () => {
+  it('STO-3: tells how often the file was locked by another process', async () => {
+    const subject = await SqliteSubject.create();
+    try {
+      const { store } = await subject.open();
+      await submit(store, { id: 'run-1' });
+      expect(store.conflicts()).toEqual({});
+      const holder = await SqliteLockHolder.hold(subject.file);
+      const submitted = submit(store, { id: 'run-2' });
+      await until(() => Object.keys(store.conflicts()).length > 0);
+      await holder.letGo();
+      expect((await submitted).created).toBe(true);
+      expect(store.conflicts()).toEqual({ SQLITE_BUSY: expect.any(Number) });
+    } finally {
+      await subject.dispose();
+    }
+  });
+});
+
+describeServers('the count of conflicts on %s', (type) => {
+  let subject: ServerSubject;
+  beforeEach(async () => (subject = await ServerSubject.create(type)), 60_000);
+  afterEach(() => subject.dispose(), 60_000);
+  afterAll(() => ServerSubject.dropDatabases(), 60_000);
+
+  it('SUB-2: tells how often somebody else had the key first', async () => {
+    const { store } = await subject.open();
+    const request = { requestScope: 'agent:support', requestId: 'the-same' };
+    const outcomes = await Promise.all([1, 2, 3, 4].map((n) => submit(store, { id: `run-${n}`, ...request })));
+    expect(outcomes.filter(({ created }) => created)).toHaveLength(1);
+    expect(store.conflicts()).toEqual({ LOST_RACE: expect.any(Number) });
+  });
+});
