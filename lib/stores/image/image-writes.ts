@@ -63,18 +63,20 @@ export function create(tables: ImageTables, now: number, request: CreateRequest)
 export function append(tables: ImageTables, request: AppendRequest): Written<void> {
   const { runId, attempt, firstSequence, entries } = request;
   const run = tables.runs.get(runId);
-  if (!run || run.status !== 'running' || run.attempt !== attempt) {
+  const isOwner = run?.status === 'running' && run.attempt === attempt;
+  const row = rowOf(firstSequence, attempt, entries, detached(request.totals));
+  if (isOwner && firstSequence === run.sequence + 1) {
+    return { value: undefined, commit: tables.commit(entries.length > 0 ? [{ kind: 'journal', runId, row }] : []) };
+  }
+  // Before the fence: what landed stands, even if the run was taken away before its owner could be told.
+  const stored = tables.journals.get(runId)?.find((one) => one.first === firstSequence);
+  if (stored && stored.attempt === attempt && stored.entries === row.entries) return { value: undefined, commit: null };
+  if (!isOwner) {
     const found = run ? `it is ${run.status} with attempt ${run.attempt}` : 'there is no such run';
     throw new FencedError(`Attempt ${attempt} no longer owns run ${runId}: ${found}. Its worker must stop the run.`, {
       details: { runId, attempt },
     });
   }
-  const row = rowOf(firstSequence, attempt, entries, detached(request.totals));
-  if (firstSequence === run.sequence + 1) {
-    return { value: undefined, commit: tables.commit(entries.length > 0 ? [{ kind: 'journal', runId, row }] : []) };
-  }
-  const stored = tables.journals.get(runId)?.find((one) => one.first === firstSequence);
-  if (stored && stored.attempt === attempt && stored.entries === row.entries) return { value: undefined, commit: null };
   throw new SequenceConflictError(
     `Run ${runId} stands at sequence ${run.sequence}; ${entries.length} entries from ${firstSequence} on are neither its next ones nor a repetition.`,
     { details: { runId, sequence: run.sequence, firstSequence } },

@@ -39,12 +39,14 @@ const statements = perDialect(({ tables }) => ({
 }));
 
 /**
- * Why an append landed no row. Returns where nothing is wrong: the identical row is there already (STO-1), or there was nothing to append.
+ * Why an append landed no row. Returns where nothing is wrong: the identical row is there already (STO-1), or there was nothing to append. The row is looked
+ * for before the fence: one that landed stands, even if its run was cancelled or taken over before its owner could be told.
  * @throws FencedError, SequenceConflictError
  */
 export function* explainAppend(dialect: Dialect, append: PreparedAppend): Program<void> {
   const { runId, attempt, firstSequence, count } = append;
   const sql = statements(dialect);
+  if (yield* isRowThere(dialect, append)) return;
   const run = yield* queryOne(sql.run, [runId]);
   if (!run || run['status'] !== 'running' || Number(run['attempt']) !== attempt) {
     const found = run
@@ -57,7 +59,6 @@ export function* explainAppend(dialect: Dialect, append: PreparedAppend): Progra
   const last = yield* queryOne(sql.last, [runId]);
   const sequence = last ? Number(last['first_sequence']) + Number(last['entry_count']) - 1 : 0;
   if (count === 0 && firstSequence === sequence + 1) return;
-  if (yield* isRowThere(dialect, append)) return;
   throw new SequenceConflictError(
     `Run ${runId} stands at sequence ${sequence}; ${count} entries from ${firstSequence} on are neither its next ones nor a repetition.`,
     { details: { runId, sequence, firstSequence } },

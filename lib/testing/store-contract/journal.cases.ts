@@ -224,6 +224,35 @@ export const journalCases: readonly StoreCase[] = [
     }
   }),
 
+  storeCase(
+    'STO-1',
+    'a batch that has landed is still known as such when its run was taken away meanwhile',
+    async (subject) => {
+      const { store } = subject;
+      const batch = (runId: string, value: string) => ({
+        runId,
+        attempt: 1,
+        firstSequence: 3,
+        entries: [note(value)],
+        totals: totalsOf(1),
+      });
+      for (const id of ['run-cancelled', 'run-taken']) {
+        await running(store, { id });
+        await store.append(batch(id, 'mine'));
+      }
+      await change(store, 'run-cancelled', { status: 'cancelled' }, [note('cancelled')]);
+      await expire(subject, 'worker-1');
+      await beat(store, 'worker-2');
+      assert.equal(await claim(store, 'run-taken', 'worker-2'), 2);
+      for (const id of ['run-cancelled', 'run-taken']) {
+        const before = await journal(store, id);
+        await store.append(batch(id, 'mine'));
+        await refusedWith('FENCED', store.append(batch(id, 'other')), 'another batch for the same place');
+        sameJson(await journal(store, id), before, 'the journal');
+      }
+    },
+  ),
+
   storeCase('OWN-2', 'after a takeover the old attempt is fenced and the new one writes', async (subject) => {
     const { store } = subject;
     await running(store);
