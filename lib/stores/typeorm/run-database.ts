@@ -12,6 +12,18 @@ import type { Program } from './program.js';
  */
 export type ProgramMaker<T> = (races: number) => Program<T>;
 
+/** A transaction of our own; repeated where concurrent ones were in the way. */
+export interface OwnTransaction<T> {
+  /** What it is, in words, for errors. */
+  readonly doing: string;
+  readonly program: ProgramMaker<T>;
+  /**
+   * Whether what gave this value was committed; asked where the answer to COMMIT was lost, after all that could still commit has ended. Without it the program
+   * runs again, which must then be right.
+   */
+  readonly hasLanded?: (value: T) => Program<boolean>;
+}
+
 export interface RunDatabase {
   readonly dialect: Dialect;
   /** Checks that the connection is usable as it is configured. */
@@ -23,12 +35,7 @@ export interface RunDatabase {
    * @param doing what it is, in words, for errors
    */
   read<T>(doing: string, program: ProgramMaker<T>): Promise<T>;
-  /**
-   * A transaction of our own; repeated where concurrent ones were in the way.
-   * @param hasLanded whether what gave this value was committed; asked where the answer to COMMIT was lost, after all that could still commit has ended.
-   * Without it the program runs again, which must then be right.
-   */
-  write<T>(doing: string, program: ProgramMaker<T>, hasLanded?: (value: T) => Program<boolean>): Promise<T>;
+  write<T>(transaction: OwnTransaction<T>): Promise<T>;
   append(append: PreparedAppend): Promise<void>;
   /**
    * Inside the host's open transaction, which is never repeated; a lost race is, from a savepoint. Where the program fails, what it wrote is taken back and the

@@ -151,11 +151,14 @@ export class TypeOrmRunStore extends RunStore {
   }
 
   heartbeat(workerBeat: WorkerBeat): Promise<{ now: number; leaseExpiresAt: number }> {
-    return this.database.write('renew a lease', () => beat(this.database.dialect, workerBeat));
+    return this.database.write({ doing: 'renew a lease', program: () => beat(this.database.dialect, workerBeat) });
   }
 
   async retireWorker(workerId: string): Promise<void> {
-    await this.database.write('retire a worker', () => retireWorker(this.database.dialect, workerId));
+    await this.database.write({
+      doing: 'retire a worker',
+      program: () => retireWorker(this.database.dialect, workerId),
+    });
   }
 
   liveWorkers(): Promise<WorkerRecord[]> {
@@ -177,7 +180,7 @@ export class TypeOrmRunStore extends RunStore {
 
   private async land<T>(doing: string, program: ProgramMaker<Landing<T>>): Promise<T> {
     const { dialect } = this.database;
-    const { value } = await this.database.write(doing, program, ({ row }) => hasRowLanded(dialect, row));
+    const { value } = await this.database.write({ doing, program, hasLanded: ({ row }) => hasRowLanded(dialect, row) });
     return value;
   }
 }

@@ -12,7 +12,7 @@ export type Deadline = number;
 export class Connections {
   constructor(
     private readonly driver: Pick<PooledDriver, 'obtain'>,
-    private readonly timeoutMs: number,
+    readonly timeoutMs: number,
     private readonly conflicts: ConflictCounter,
   ) {}
 

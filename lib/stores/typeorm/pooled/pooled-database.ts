@@ -5,20 +5,19 @@
  */
 import type { DataSource } from 'typeorm';
 import type { ToolTransaction } from '../../../contracts/ports/run-store.port.js';
-import { StoreConflictError } from '../../../errors/store/store-conflict.error.js';
 import { StoreUnavailableError } from '../../../errors/store/store-unavailable.error.js';
 import type { PreparedAppend } from '../append-entries.js';
 import type { ConflictCounter } from '../conflict-counter.js';
-import { DatabaseFailure, forCaller } from '../database-failure.js';
+import { forCaller } from '../database-failure.js';
 import type { Dialect } from '../dialect.js';
 import { queryRunnerOf } from '../host-transaction.js';
 import { LostRaceError } from '../lost-race.error.js';
 import { queryOne, type Program } from '../program.js';
-import type { ProgramMaker, RunDatabase } from '../run-database.js';
+import type { OwnTransaction, ProgramMaker, RunDatabase } from '../run-database.js';
 import { AppendFlusher } from './append-flusher.js';
-import { backoff } from './backoff.js';
-import { Connections, type Deadline } from './connections.js';
+import { Connections } from './connections.js';
 import { HostCommits } from './host-commits.js';
+import { lostRace, OwnTransactions } from './own-transactions.js';
 import type { DriverConnection, PooledDriver } from './pooled-driver.js';
 import { PooledToolTransaction } from './pooled-tool-transaction.js';
 import { runProgram } from './run-program.js';
@@ -28,14 +27,10 @@ const SCHEMA_TIMEOUT_MS = 600_000;
 /** Races lost inside one transaction of the host, before it is told to repeat it. */
 const MAX_RACES = 3;
 
-/** An own transaction that got this far and then lost its connection may have been committed. */
-class UnansweredCommit<T> {
-  constructor(readonly value: T) {}
-}
-
 export class PooledDatabase implements RunDatabase {
   readonly dialect: Dialect;
   private readonly connections: Connections;
+  private readonly own: OwnTransactions;
   private readonly appends: AppendFlusher;
   private readonly hostCommits: HostCommits;
   private isClosed = true;
@@ -48,6 +43,7 @@ export class PooledDatabase implements RunDatabase {
   ) {
     this.dialect = driver.dialect;
     this.connections = new Connections(driver, timeoutMs, conflicts);
+    this.own = new OwnTransactions(driver, this.connections);
     this.appends = new AppendFlusher(driver, this.connections);
     this.hostCommits = new HostCommits(dataSource, (runId) => this.isThere(runId));
   }
@@ -69,25 +65,12 @@ export class PooledDatabase implements RunDatabase {
 
   async read<T>(doing: string, program: ProgramMaker<T>): Promise<T> {
     this.refuseClosed();
-    return this.repeat(doing, (deadline) =>
-      this.connections.use(doing, deadline, (connection) => runProgram(connection, program(0))),
-    );
+    return this.own.read(doing, () => program(0));
   }
 
-  async write<T>(doing: string, program: ProgramMaker<T>, hasLanded?: (value: T) => Program<boolean>): Promise<T> {
+  async write<T>(transaction: OwnTransaction<T>): Promise<T> {
     this.refuseClosed();
-    return this.repeat(doing, async (deadline) => {
-      const outcome = await this.connections.use(doing, deadline, (connection) => this.transact(connection, program));
-      if (!(outcome instanceof UnansweredCommit)) return outcome;
-      const { value } = outcome;
-      const isThere =
-        hasLanded &&
-        (await this.repeat(doing, (until) =>
-          this.connections.use(doing, until, (connection) => runProgram(connection, hasLanded(value))),
-        ));
-      if (isThere) return value;
-      throw new DatabaseFailure('conflict', 'COMMIT_LOST');
-    });
+    return this.own.write(transaction);
   }
 
   append(append: PreparedAppend): Promise<void> {
@@ -134,45 +117,6 @@ export class PooledDatabase implements RunDatabase {
     });
   }
 
-  private async transact<T>(connection: DriverConnection, program: ProgramMaker<T>): Promise<T | UnansweredCommit<T>> {
-    let unanswered: UnansweredCommit<T> | undefined;
-    try {
-      for (const sql of this.driver.begin) await connection.control(sql);
-      const value = await runProgram(connection, program(0));
-      unanswered = new UnansweredCommit(value);
-      await connection.control('COMMIT');
-      return value;
-    } catch (error) {
-      if (error instanceof DatabaseFailure && error.isConnectionLost && unanswered) return unanswered;
-      // A lock timeout of InnoDB ends the statement only; the locks are held until this (decision 7).
-      await connection.control('ROLLBACK').catch(() => connection.destroy());
-      throw error;
-    }
-  }
-
-  private async repeat<T>(doing: string, once: (deadline: Deadline) => Promise<T>): Promise<T> {
-    const deadline = this.connections.deadline();
-    for (let tries = 0; ; tries += 1) {
-      try {
-        return await once(deadline);
-      } catch (error) {
-        const mayPass =
-          error instanceof LostRaceError ||
-          (error instanceof DatabaseFailure && (error.verdict === 'conflict' || error.isConnectionLost));
-        if (!mayPass) throw forCaller(error, doing);
-        if (!(await backoff(tries, deadline))) throw this.tooLate(doing, error);
-      }
-    }
-  }
-
-  private tooLate(doing: string, error: LostRaceError | DatabaseFailure): Error {
-    if (error instanceof LostRaceError) return lostRace(doing);
-    return new StoreUnavailableError(
-      `The database could not ${doing} within ${this.timeoutMs} ms: ${error.databaseCode}, again and again.`,
-      { details: { databaseCode: error.databaseCode } },
-    );
-  }
-
   private async isThere(runId: string): Promise<boolean> {
     const { dialect } = this;
     const row = await this.read('look for a run', () =>
@@ -197,10 +141,4 @@ async function joinOnce<T>(connection: DriverConnection, program: Program<T>): P
     await connection.control('ROLLBACK TO SAVEPOINT agent_runs_join').catch(() => undefined);
     throw error;
   }
-}
-
-function lostRace(doing: string): StoreConflictError {
-  return new StoreConflictError(
-    `Others committed first each time the store tried to ${doing}. Repeat the transaction.`,
-  );
 }

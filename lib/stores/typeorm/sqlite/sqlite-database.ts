@@ -14,7 +14,7 @@ import { DatabaseFailure, forCaller } from '../database-failure.js';
 import type { Dialect } from '../dialect.js';
 import { queryRunnerOf } from '../host-transaction.js';
 import { JOURNAL_COLUMNS } from '../journal-row.js';
-import type { ProgramMaker, RunDatabase } from '../run-database.js';
+import type { OwnTransaction, ProgramMaker, RunDatabase } from '../run-database.js';
 import { CommitQueue } from './commit-queue.js';
 import { HostTransactions } from './host-transactions.js';
 import { handleOf } from './sqlite-handle.js';
@@ -87,7 +87,7 @@ export class SqliteDatabase implements RunDatabase {
     }
   }
 
-  async write<T>(doing: string, program: ProgramMaker<T>): Promise<T> {
+  async write<T>({ doing, program }: OwnTransaction<T>): Promise<T> {
     this.refuse(doing);
     return this.queue.submit(doing, (session) => session.run(program(0)));
   }
@@ -131,7 +131,7 @@ export class SqliteDatabase implements RunDatabase {
   }
 
   changeSchema<T>(program: ProgramMaker<T>): Promise<T> {
-    return this.write('change the schema', program);
+    return this.write({ doing: 'change the schema', program });
   }
 
   openToolTransaction(): ToolTransaction {

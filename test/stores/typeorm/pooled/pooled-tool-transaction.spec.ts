@@ -153,7 +153,7 @@ describeServers('the transaction of a transactional tool on %s', (type) => {
     const manager = await begin();
     await manager.getRepository(orderEntity).insert({ id: 1 });
     let commits = 0;
-    proxy.cutAfter = (packet) => packet.includes('COMMIT') && (commits += 1) === 1;
+    proxy.cutAfter = (packet) => /COMMIT(?!TED)/.test(packet.toString('latin1')) && (commits += 1) === 1;
     await tool.commit(result());
     expect(commits).toBe(1);
     expect(await orders()).toEqual([1]);
