@@ -9,6 +9,7 @@ import { perDialect, type Dialect } from './dialect.js';
 import { isRowThere, type WrittenRow } from './journal-row.js';
 import { queryOne, type Program } from './program.js';
 import { totalsText } from './run.mapper.js';
+import { packed, type Holds } from './sharing.js';
 
 /** An append with its text made, before any transaction begins (STO-3). */
 export interface PreparedAppend extends WrittenRow {
@@ -31,6 +32,23 @@ export function prepareAppend(
     entries: JSON.stringify(entries),
     isNext,
   };
+}
+
+/** What {@link packedAppends} holds. */
+export const APPENDED: readonly Holds[] = ['key', 'number', 'number', 'number', 'text', 'text'];
+
+/** Several appends as the rows of a statement for many. */
+export function packedAppends(appends: readonly PreparedAppend[]): string {
+  return packed(
+    appends.map(({ runId, firstSequence, count, attempt, totals, entries }) => [
+      runId,
+      firstSequence,
+      count,
+      attempt,
+      totals,
+      entries,
+    ]),
+  );
 }
 
 const statements = perDialect(({ tables }) => ({

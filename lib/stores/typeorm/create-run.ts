@@ -11,10 +11,16 @@ import type { Landing } from './landing.js';
 import { LostRaceError } from './lost-race.error.js';
 import { metadataRows } from './metadata.mapper.js';
 import { insertOrLeave, query, queryOne, write, type Program } from './program.js';
-import { RUN_COLUMNS, headerOf, runOf, sessionOf } from './run.mapper.js';
+import { RUN_COLUMNS, headerOf, heldBy, runOf, sessionOf } from './run.mapper.js';
 import { recordView } from './run-view.js';
+import { forMany, insertForMany, type Holds, type Sharing } from './sharing.js';
 
 const SESSION_COLUMNS = ['id', 'mode', 'head_run_id', 'latest_completed_run_id', 'last_order', 'started_order'];
+
+const INSERTED: readonly { name: string; holds: Holds }[] = [
+  ...RUN_COLUMNS.map((column) => ({ name: column.name, holds: heldBy(column) })),
+  { name: 'results', holds: 'number' },
+];
 
 const statements = perDialect((dialect) => ({
   lockSession: `SELECT ${SESSION_COLUMNS.join(', ')} FROM ${dialect.tables.sessions} WHERE id = ?${dialect.forUpdate}`,
@@ -24,14 +30,35 @@ const statements = perDialect((dialect) => ({
   updateSession: `UPDATE ${dialect.tables.sessions} SET ${SESSION_COLUMNS.slice(1)
     .map((name) => `${name} = ?`)
     .join(', ')} WHERE id = ?`,
-  insertRun: dialect.insertOrLeave(dialect.tables.runs, [...RUN_COLUMNS.map(({ name }) => name), 'results']),
+  insertRun: dialect.insertOrLeave(
+    dialect.tables.runs,
+    INSERTED.map(({ name }) => name),
+  ),
+  insertRunForMany: insertForMany(dialect.sharing, dialect.tables.runs, INSERTED),
   insertMetadata: `INSERT INTO ${dialect.tables.metadata} (run_id, name, value) VALUES (?, ?, ?)`,
+  insertMetadataForMany: insertForMany(dialect.sharing, dialect.tables.metadata, [
+    { name: 'run_id', holds: 'key' },
+    { name: 'name', holds: 'key' },
+    { name: 'value', holds: 'text' },
+  ]),
+  sameForMany: forMany(dialect.sharing, (sharing) => nothingIsSame(dialect, sharing)),
 }));
 
 /** The clock, and beside it the runs that have the id or the request already; one row without a run where there are none. */
 function sameWithClock(dialect: Dialect, clause: string): string {
   const same = `${recordView(dialect)} WHERE r.id = ? OR (r.request_scope = ? AND r.request_id = ?)${clause}`;
   return `SELECT c.clock, s.* FROM (SELECT ${dialect.now} AS clock) c LEFT JOIN (${same}) s ON 1 = 1`;
+}
+
+/**
+ * The clock for those whose id and request nobody has; the others look alone. Counted, because MariaDB would answer a NOT EXISTS by reading the whole table.
+ */
+function nothingIsSame({ tables, now }: Dialect, { given }: Sharing): string {
+  const none = (condition: string): string => `(SELECT COUNT(*) FROM ${tables.runs} r WHERE ${condition}) = 0`;
+  return (
+    `SELECT v.place AS place, ${now} AS clock, NULL AS id FROM ${given(['key', 'key', 'key'])} ` +
+    `WHERE ${none('r.id = v.p1')} AND ${none('r.request_scope = v.p2 AND r.request_id = v.p3')}`
+  );
 }
 
 /** @param races how often a race was lost before inside the same transaction, whose snapshot may be older than what won it */
@@ -44,10 +71,10 @@ export function* createRun(dialect: Dialect, request: CreateRequest, races = 0):
   const run: RunRecord = { ...decision.run, revision: 1, sequence: entries.length, totals };
   const sql = statements(dialect);
   if (decision.session) yield* putSession(dialect, decision.session, situation.session !== null);
-  const isNew = yield* insertOrLeave(sql.insertRun, [...headerOf(run), totals.results]);
+  const isNew = yield* insertOrLeave(sql.insertRun, [...headerOf(run), totals.results], sql.insertRunForMany);
   if (!isNew) throw taken(run, situation);
   const row = entries.length > 0 ? yield* insertJournalRow(dialect, run.id, 1, run.attempt, entries, totals) : null;
-  for (const values of metadataRows(run)) yield* write(sql.insertMetadata, values);
+  for (const values of metadataRows(run)) yield* write(sql.insertMetadata, values, sql.insertMetadataForMany);
   return { value: { run: JSON.parse(JSON.stringify(run)) as RunRecord, created: true }, row };
 }
 
@@ -56,7 +83,7 @@ function* readSituation(dialect: Dialect, request: CreateRequest, latest: boolea
   const sql = statements(dialect);
   const session = sessionId === null ? undefined : yield* queryOne(sql.lockSession, [sessionId]);
   // After the session's lock was granted: at READ COMMITTED a later statement sees what the holder committed (decision 2).
-  const rows = yield* query(latest ? sql.sameLatest : sql.same, [runId, requestScope, requestId]);
+  const rows = yield* query(latest ? sql.sameLatest : sql.same, [runId, requestScope, requestId], sql.sameForMany);
   const same = rows.filter((row) => row['id'] !== null).map(runOf);
   return {
     now: Number(rows[0]?.['clock']),

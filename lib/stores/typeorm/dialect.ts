@@ -3,6 +3,8 @@
  * the same everywhere stand in the file of their group. A twin (`sqlite/`, `mysql/`, `postgres/`) fills one of these in and runs programs its own way.
  */
 
+import type { Sharing } from './sharing.js';
+
 export type DatabaseType = 'better-sqlite3' | 'mysql' | 'mariadb' | 'postgres';
 
 /** Table names, qualified where the host keeps its tables in a schema. */
@@ -42,6 +44,8 @@ export interface Dialect {
   bytesOf(column: string): string;
   /** An INSERT of one row that does nothing where any of its keys is taken. On Postgres never an error, which would end the transaction. */
   insertOrLeave(table: string, columns: readonly string[]): string;
+  /** Null where transactions do not share a connection's round trips. */
+  readonly sharing: Sharing | null;
   /** An INSERT of one row that replaces the other columns where the key is taken. */
   insertOrReplace(table: string, columns: readonly string[], key: readonly string[]): string;
 }

@@ -4,6 +4,7 @@ import type { RunTotals } from '../../contracts/run.js';
 import { perDialect, type Dialect } from './dialect.js';
 import { queryOne, write, type Program } from './program.js';
 import { totalsText } from './run.mapper.js';
+import { insertForMany } from './sharing.js';
 
 /** `entries` comes last: readers of the small columns then never touch the pages it overflows to. */
 export const JOURNAL_COLUMNS = [
@@ -27,6 +28,15 @@ export interface WrittenRow {
 const statements = perDialect((dialect) => ({
   lockRun: `SELECT id FROM ${dialect.tables.runs} WHERE id = ?${dialect.forUpdate}`,
   row: `SELECT attempt, entries FROM ${dialect.tables.journal} WHERE run_id = ? AND first_sequence = ?`,
+  insertForMany: insertForMany(dialect.sharing, dialect.tables.journal, [
+    { name: 'run_id', holds: 'key' },
+    { name: 'first_sequence', holds: 'number' },
+    { name: 'entry_count', holds: 'number' },
+    { name: 'attempt', holds: 'number' },
+    { name: 'created_at', is: dialect.now },
+    { name: 'totals', holds: 'text' },
+    { name: 'entries', holds: 'text' },
+  ]),
   insert: `INSERT INTO ${dialect.tables.journal} (${JOURNAL_COLUMNS.join(', ')}) VALUES (?, ?, ?, ?, ${dialect.now}, ?, ?)`,
 }));
 
@@ -40,7 +50,9 @@ export function* insertJournalRow(
   totals: RunTotals,
 ): Program<WrittenRow> {
   const text = JSON.stringify(entries);
-  yield* write(statements(dialect).insert, [runId, firstSequence, entries.length, attempt, totalsText(totals), text]);
+  const sql = statements(dialect);
+  const values = [runId, firstSequence, entries.length, attempt, totalsText(totals), text];
+  yield* write(sql.insert, values, sql.insertForMany);
   return { runId, firstSequence, attempt, entries: text };
 }
 

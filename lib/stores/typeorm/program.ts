@@ -17,6 +17,17 @@ export interface Statement {
   readonly writes: boolean;
   /** Counts 0 instead of failing where a key is taken; for databases that say so by an error which leaves their transaction usable. */
   readonly orLeave?: true;
+  /** Its form for several programs at once. Without one, programs that share a transaction run it one after the other. */
+  readonly shared?: SharedStatement | undefined;
+}
+
+/**
+ * One statement in place of the same one of several programs that share a transaction, see `sharing.ts`. A query tells whose a row is by its `place`; a program
+ * that gets no row from it leaves the others and runs alone, where the statement for one has the whole answer. So a row that somebody holds is left out, and
+ * nobody waits for it in company.
+ */
+export interface SharedStatement {
+  readonly sql: string;
 }
 
 export interface Answer {
@@ -29,21 +40,29 @@ export interface Answer {
 export type Program<T> = Generator<Statement, T, Answer>;
 
 /** All rows of a query. */
-export function* query(sql: string, params: readonly SqlValue[] = []): Program<readonly Row[]> {
-  return (yield { sql, params, writes: false }).rows;
+export function* query(
+  sql: string,
+  params: readonly SqlValue[] = [],
+  shared?: SharedStatement,
+): Program<readonly Row[]> {
+  return (yield { sql, params, writes: false, shared }).rows;
 }
 
 /** The first row of a query, or undefined. */
-export function* queryOne(sql: string, params: readonly SqlValue[] = []): Program<Row | undefined> {
-  return (yield { sql, params, writes: false }).rows[0];
+export function* queryOne(
+  sql: string,
+  params: readonly SqlValue[] = [],
+  shared?: SharedStatement,
+): Program<Row | undefined> {
+  return (yield { sql, params, writes: false, shared }).rows[0];
 }
 
 /** Runs a writing statement. @returns how many rows it matched */
-export function* write(sql: string, params: readonly SqlValue[]): Program<number> {
-  return (yield { sql, params, writes: true }).changes;
+export function* write(sql: string, params: readonly SqlValue[], shared?: SharedStatement): Program<number> {
+  return (yield { sql, params, writes: true, shared }).changes;
 }
 
 /** Runs an INSERT made by `Dialect.insertOrLeave`. @returns false where a key was taken */
-export function* insertOrLeave(sql: string, params: readonly SqlValue[]): Program<boolean> {
-  return (yield { sql, params, writes: true, orLeave: true }).changes === 1;
+export function* insertOrLeave(sql: string, params: readonly SqlValue[], shared?: SharedStatement): Program<boolean> {
+  return (yield { sql, params, writes: true, orLeave: true, shared }).changes === 1;
 }

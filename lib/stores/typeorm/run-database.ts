@@ -22,6 +22,10 @@ export interface OwnTransaction<T> {
    * runs again, which must then be right.
    */
   readonly hasLanded?: (value: T) => Program<boolean>;
+  /**
+   * Where it may share a commit with others: names of what it alone may touch in it, the id of its run first. Absent: it locks what this cannot tell.
+   */
+  readonly touches?: readonly string[] | undefined;
 }
 
 export interface RunDatabase {

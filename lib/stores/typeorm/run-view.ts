@@ -16,11 +16,12 @@ const HEADER = RUN_COLUMNS.map(({ name }) => `r.${name}`).join(', ');
 /**
  * Runs as `r` with everything a `RunRecord`, its lease and the clock need; a WHERE clause follows.
  * @param more further columns
+ * @param from what brings the runs as `r`
  */
-export function runView(dialect: Dialect, more: readonly string[] = []): string {
+export function runView(dialect: Dialect, more: readonly string[] = [], from = `${dialect.tables.runs} r`): string {
   return (
     `SELECT ${[...more, HEADER].join(', ')}, ${LAST_ROW}, w.heartbeat_at AS lease_heartbeat_at, w.lease_expires_at AS lease_expires_at, ${dialect.now} AS clock ` +
-    `FROM ${dialect.tables.runs} r ${lastRowJoin(dialect)} LEFT JOIN ${dialect.tables.workers} w ON w.id = r.owner`
+    `FROM ${from} ${lastRowJoin(dialect)} LEFT JOIN ${dialect.tables.workers} w ON w.id = r.owner`
   );
 }
 

@@ -7,6 +7,7 @@ import type { RunChange, RunRecord, RunSummary, RunTotals, SessionRecord } from 
 import { NO_USAGE } from '../../contracts/usage.js';
 import { fromColumn, readable, toColumn, type ColumnKind } from './column.mapper.js';
 import type { Row, SqlValue } from './program.js';
+import type { Holds } from './sharing.js';
 
 type HeaderProperty = Exclude<keyof RunRecord, 'sequence' | 'totals'>;
 
@@ -88,15 +89,24 @@ export const SUMMARY_COLUMNS: readonly RunColumn[] = RUN_COLUMNS.filter(({ prope
   (SUMMARY_PROPERTIES as readonly string[]).includes(property),
 );
 
+/** What a column holds as a parameter. */
+export function heldBy({ kind }: Pick<RunColumn, 'kind'>): Holds {
+  return kind === 'number' || kind === 'flag' ? 'number' : 'text';
+}
+
 /** A header ready to be written. Its text is made before the transaction begins where the caller can (STO-3). */
 export function headerOf(run: RunRecord): SqlValue[] {
   return RUN_COLUMNS.map(({ property, kind }) => toColumn(kind, run[property]));
 }
 
 /** The set columns of a change, in one fixed order so that few shapes of statement exist. A field that is undefined is not set. */
-export function changedColumns(change: RunChange): { name: string; value: SqlValue }[] {
+export function changedColumns(change: RunChange): { name: string; value: SqlValue; holds: Holds }[] {
   return RUN_COLUMNS.filter(({ property }) => change[property as keyof RunChange] !== undefined).map(
-    ({ name, property, kind }) => ({ name, value: toColumn(kind, change[property as keyof RunChange]) }),
+    ({ name, property, kind }) => ({
+      name,
+      value: toColumn(kind, change[property as keyof RunChange]),
+      holds: heldBy({ kind }),
+    }),
   );
 }
 

@@ -19,14 +19,21 @@ import { inboxMessageOf, interactionOf } from './interaction.mapper.js';
 import { insertJournalRow, type WrittenRow } from './journal-row.js';
 import type { Landing } from './landing.js';
 import { putInteraction, putMessage } from './put-interaction.js';
-import { query, queryOne, write, type Program, type Row } from './program.js';
+import { query, queryOne, write, type Program, type Row, type SharedStatement } from './program.js';
 import { changedColumns, leaseOf, lockedRunOf, sessionOf, totalsText } from './run.mapper.js';
 import { runView } from './run-view.js';
+import { forMany, parameter, type Holds, type Sharing } from './sharing.js';
 
 const UNUSED = `status NOT IN ('used', 'cancelled')`;
 
 const statements = perDialect((dialect) => {
+  const { sharing } = dialect;
   const { runs, sessions, interactions, inbox, journal } = dialect.tables;
+  // Most runs have neither asks nor messages: their numbers save two statements.
+  const numbers = [
+    `(SELECT COUNT(*) FROM ${interactions} i WHERE i.run_id = r.id AND ${UNUSED}) AS asks`,
+    `(SELECT COUNT(*) FROM ${inbox} m WHERE m.run_id = r.id) AS messages`,
+  ];
   return {
     sessionOf: `SELECT session_id FROM ${runs} WHERE id = ?`,
     lockSession: `SELECT * FROM ${sessions} WHERE id = ?${dialect.forUpdate}`,
@@ -34,16 +41,22 @@ const statements = perDialect((dialect) => {
     lockRun: `SELECT id FROM ${runs} WHERE id = ?${dialect.forUpdate}`,
     lockRunOrSkip: `SELECT id FROM ${runs} WHERE id = ?${dialect.forUpdateSkipLocked}`,
     lockNext: `SELECT id FROM ${runs} WHERE session_id = ? AND status = 'queued' AND id <> ? ORDER BY session_order LIMIT 1${dialect.forUpdate}`,
-    // Most runs have neither asks nor messages: their numbers save two statements.
-    run: `${runView(dialect, [
-      `(SELECT COUNT(*) FROM ${interactions} i WHERE i.run_id = r.id AND ${UNUSED}) AS asks`,
-      `(SELECT COUNT(*) FROM ${inbox} m WHERE m.run_id = r.id) AS messages`,
-    ])} WHERE r.id = ?`,
+    lockRunForMany: forMany(
+      sharing,
+      (its) => `SELECT v.place AS place FROM ${givenRuns(dialect, its)}${its.lockOrSkip}`,
+    ),
+    run: `${runView(dialect, numbers)} WHERE r.id = ?`,
+    runForMany: forMany(sharing, (its) => runView(dialect, ['v.place AS place', ...numbers], givenRuns(dialect, its))),
     interactions: `SELECT * FROM ${interactions} WHERE run_id = ? AND ${UNUSED} ORDER BY created_at, place, id`,
     inbox: `SELECT * FROM ${inbox} WHERE run_id = ? ORDER BY position`,
     setTotals: `UPDATE ${journal} SET totals = ? WHERE run_id = ? AND first_sequence = ?`,
   };
 });
+
+/** The runs of several programs as `r`, by their ids. */
+function givenRuns({ tables }: Dialect, { given, joined }: Sharing): string {
+  return `${given(['key'])} ${joined(tables.runs)} ON r.id = v.p1`;
+}
 
 interface Locked {
   shown: LockedRun;
@@ -90,10 +103,10 @@ function* lock<T>(dialect: Dialect, request: TransitionRequest<T>): Program<Lock
     }
   }
   if (dialect.hasRowLocks) {
-    const held = yield* queryOne(skipLocked ? sql.lockRunOrSkip : sql.lockRun, [runId]);
+    const held = yield* queryOne(skipLocked ? sql.lockRunOrSkip : sql.lockRun, [runId], sql.lockRunForMany);
     if (!held) return skipLocked && (yield* queryOne(sql.sessionOf, [runId])) ? 'busy' : 'not_found';
   }
-  const row = yield* queryOne(sql.run, [runId]);
+  const row = yield* queryOne(sql.run, [runId], sql.runForMany);
   if (!row) return 'not_found';
   const run = lockedRunOf(row);
   const nextRow = session ? yield* lockNext(dialect, session['id'] as string, runId) : undefined;
@@ -149,10 +162,11 @@ function* writeRun(
   if (columns.length > 0) {
     after.revision = run.revision + 1;
     after.updatedAt = now;
-    const names = columns.map(({ name }) => `${name} = ?`).join(', ');
+    const { sql, shared } = updateOf(dialect, columns);
     const matched = yield* write(
-      `UPDATE ${dialect.tables.runs} SET ${names}, revision = ?, updated_at = ?, results = ? WHERE id = ? AND revision = ?`,
+      sql,
       [...columns.map(({ value }) => value), after.revision, now, after.totals.results, run.id, run.revision],
+      shared,
     );
     if (matched !== 1) {
       throw new BrokenStoreError(
@@ -169,6 +183,45 @@ function* writeRun(
     yield* write(statements(dialect).setTotals, [totalsText(totals), run.id, lastFirst]);
   }
   return { value: after, row };
+}
+
+const updates = perDialect(() => new Map<string, Update>());
+
+interface Update {
+  readonly sql: string;
+  readonly shared: SharedStatement | undefined;
+}
+
+type Column = Readonly<{ name: string; holds: Holds }>;
+
+/** Follow the changed columns. */
+const WRITTEN_ALWAYS: readonly Column[] = ['revision', 'updated_at', 'results'].map((name) => ({
+  name,
+  holds: 'number',
+}));
+
+/** Sets these columns of a run by its id and its revision. Few sets of columns are ever changed together. */
+function updateOf(dialect: Dialect, changed: readonly Column[]): Update {
+  const known = updates(dialect);
+  const key = changed.map(({ name }) => name).join();
+  const update = known.get(key) ?? buildUpdate(dialect, [...changed, ...WRITTEN_ALWAYS]);
+  known.set(key, update);
+  return update;
+}
+
+function buildUpdate({ sharing, tables }: Dialect, columns: readonly Column[]): Update {
+  const holds: Holds[] = [...columns.map((column) => column.holds), 'key', 'number'];
+  return {
+    sql: `UPDATE ${tables.runs} SET ${columns.map(({ name }) => `${name} = ?`).join(', ')} WHERE id = ? AND revision = ?`,
+    shared: forMany(sharing, ({ update, given }) =>
+      update(
+        tables.runs,
+        given(holds),
+        columns.map(({ name }, index) => `${name} = ${parameter(index)}`),
+        `r.id = ${parameter(columns.length)} AND r.revision = ${parameter(columns.length + 1)}`,
+      ),
+    ),
+  };
 }
 
 /** By the rules of JSON: undefined fields are gone. */

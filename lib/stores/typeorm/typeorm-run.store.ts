@@ -1,7 +1,7 @@
 /**
  * The durable store: runs live in the host's own database, on the host's own connection or pool, below the ORM. No entity is registered with the data source,
  * so that its `synchronize` and `migration:generate` never touch our tables (decision 28). This class only names the groups of the port; what a transaction is
- * on each database is in `sqlite/`.
+ * on each database is in `sqlite/` and `pooled/`.
  */
 import type { DataSource } from 'typeorm';
 import type { Interaction } from '../../contracts/interaction.js';
@@ -41,6 +41,7 @@ import { isCurrent, migrateSchema, readSchema, refuseToMigrate } from './migrati
 import { SCHEMA_STEPS } from './migrations/schema-steps.js';
 import { overdueRuns } from './overdue-runs.js';
 import { countPending, loadRun, readJournal, readSession } from './read-runs.js';
+import type { Program } from './program.js';
 import type { ProgramMaker, RunDatabase } from './run-database.js';
 import { readMetrics } from './store-metrics.js';
 import { transitionRun } from './transition-run.js';
@@ -80,7 +81,8 @@ export class TypeOrmRunStore extends RunStore {
     const { transaction, onVisible } = request;
     const program = (races: number) => createRun(this.database.dialect, request, races);
     if (transaction === undefined) {
-      const result = await this.land('create a run', program);
+      const touches = [request.runId, `${request.requestScope} ${request.requestId}`];
+      const result = await this.land('create a run', program, request.sessionId === null ? touches : undefined);
       if (result.created) {
         this.places.learn(result.run);
         onVisible?.();
@@ -105,7 +107,8 @@ export class TypeOrmRunStore extends RunStore {
 
   async transition<T>(request: TransitionRequest<T>): Promise<TransitionResult<T>> {
     const { dialect } = this.database;
-    const result = await this.land('change a run', () => transitionRun(dialect, request));
+    const touches = request.session === true ? undefined : [request.runId];
+    const result = await this.land('change a run', () => transitionRun(dialect, request), touches);
     if (result.outcome === 'done') this.places.learn(result.run);
     return result;
   }
@@ -178,9 +181,11 @@ export class TypeOrmRunStore extends RunStore {
     return this.database.openToolTransaction();
   }
 
-  private async land<T>(doing: string, program: ProgramMaker<Landing<T>>): Promise<T> {
+  /** @param touches undefined where a session is involved, whose row others may hold for long */
+  private async land<T>(doing: string, program: ProgramMaker<Landing<T>>, touches: string[] | undefined): Promise<T> {
     const { dialect } = this.database;
-    const { value } = await this.database.write({ doing, program, hasLanded: ({ row }) => hasRowLanded(dialect, row) });
+    const hasLanded = ({ row }: Landing<T>): Program<boolean> => hasRowLanded(dialect, row);
+    const { value } = await this.database.write({ doing, program, hasLanded, touches });
     return value;
   }
 }

@@ -2,7 +2,7 @@
 import type { DataSource } from 'typeorm';
 import { InvalidConfigurationError } from '../../../errors/configuration/invalid-configuration.error.js';
 import { StoreLockedError } from '../../../errors/store/store-locked.error.js';
-import type { PreparedAppend } from '../append-entries.js';
+import { APPENDED, packedAppends, type PreparedAppend } from '../append-entries.js';
 import type { DatabaseFailure } from '../database-failure.js';
 import { JOURNAL_COLUMNS } from '../journal-row.js';
 import type { DriverConnection, PooledDriver } from '../pooled/pooled-driver.js';
@@ -16,6 +16,8 @@ const SCHEMA_LOCK_WAIT_S = 60;
 export class MysqlDriver implements PooledDriver {
   readonly dialect: MysqlDialect;
   readonly begin = ['SET TRANSACTION ISOLATION LEVEL READ COMMITTED', 'START TRANSACTION'];
+  readonly beginShared = this.begin;
+  readonly maxBatches = 2;
   private readonly appendOneSql: string;
   private appendManySql: string;
 
@@ -52,17 +54,9 @@ export class MysqlDriver implements PooledDriver {
   }
 
   async appendMany(connection: DriverConnection, appends: readonly PreparedAppend[]): Promise<ReadonlySet<number>> {
-    const rows = appends.map(({ runId, firstSequence, count, attempt, totals, entries }) => [
-      runId,
-      firstSequence,
-      count,
-      attempt,
-      totals,
-      entries,
-    ]);
     const { changes } = await connection.execute({
       sql: this.appendManySql,
-      params: [JSON.stringify(rows)],
+      params: [packedAppends(appends)],
       writes: true,
       orLeave: true,
     });
@@ -77,7 +71,8 @@ export class MysqlDriver implements PooledDriver {
       writes: false,
     });
     // The server decides, not the name of the driver: hosts use `mysql` for both.
-    this.appendManySql = this.appendManyOn(/mariadb/i.test(String(rows[0]?.['version'])));
+    this.dialect.isMariaDb = /mariadb/i.test(String(rows[0]?.['version']));
+    this.appendManySql = this.appendManyOn(this.dialect.isMariaDb);
     if (rows[0]?.['hex'] === 'F09F9880') return;
     throw new InvalidConfigurationError([
       "The data source's connection does not carry all of Unicode: an emoji sent to the database did not arrive. Set `charset: 'utf8mb4'` in its options.",
@@ -108,16 +103,14 @@ export class MysqlDriver implements PooledDriver {
     return isMysqlError(error) ? mysqlFailure(error) : undefined;
   }
 
-  /** One prepared shape for batches of any size, joined in the order of the batch, which is sorted by run id: unsorted ones deadlock. */
+  /** Locks in the order of the batch, which is sorted by run id: unsorted ones deadlock. */
   private appendManyOn(isMariaDb: boolean): string {
-    const { tables, now } = this.dialect;
+    const { tables, now, sharing } = this.dialect;
     // MariaDB refuses FOR SHARE, MySQL refuses LOCK IN SHARE MODE SKIP LOCKED.
     const sharedSkipLocked = isMariaDb ? 'LOCK IN SHARE MODE SKIP LOCKED' : 'FOR SHARE SKIP LOCKED';
     return (
-      `INSERT INTO ${tables.journal} (${JOURNAL_COLUMNS.join(', ')}) SELECT v.run_id, v.first_sequence, v.entry_count, v.attempt, ${now}, v.totals, v.entries ` +
-      `FROM JSON_TABLE(?, '$[*]' COLUMNS (run_id VARCHAR(191) CHARACTER SET ascii COLLATE ascii_bin PATH '$[0]', first_sequence INT PATH '$[1]', ` +
-      `entry_count INT PATH '$[2]', attempt INT PATH '$[3]', totals LONGTEXT PATH '$[4]', entries LONGTEXT PATH '$[5]')) v ` +
-      `STRAIGHT_JOIN ${tables.runs} r ON r.id = v.run_id AND r.attempt = v.attempt AND r.status = 'running' ${sharedSkipLocked}`
+      `INSERT INTO ${tables.journal} (${JOURNAL_COLUMNS.join(', ')}) SELECT v.p1, v.p2, v.p3, v.p4, ${now}, v.p5, v.p6 ` +
+      `FROM ${sharing.given(APPENDED)} ${sharing.joined(tables.runs)} ON r.id = v.p1 AND r.attempt = v.p4 AND r.status = 'running' ${sharedSkipLocked}`
     );
   }
 }

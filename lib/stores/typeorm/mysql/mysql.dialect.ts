@@ -3,15 +3,20 @@
  * (STO-5), JSON columns LONGTEXT.
  */
 import { marks, tableNames, type DatabaseType, type Dialect } from '../dialect.js';
+import type { Holds, Sharing } from '../sharing.js';
 
 export type MysqlDialect = Dialect & {
   /** Clause of a read inside an INSERT: wait for the row, hold it shared (I3). */
   readonly shared: string;
+  /** What the server is, as far as it is known yet; statements are made once it is. */
+  isMariaDb: boolean;
+  readonly sharing: Sharing;
 };
 
 export function mysqlDialect(type: Extract<DatabaseType, 'mysql' | 'mariadb'>): MysqlDialect {
-  return {
+  const dialect: MysqlDialect = {
     type,
+    isMariaDb: type === 'mariadb',
     tables: tableNames(),
     qualify: (table) => table,
     placed: (sql) => sql,
@@ -26,6 +31,7 @@ export function mysqlDialect(type: Extract<DatabaseType, 'mysql' | 'mariadb'>): 
     hasSchemaTable: `SELECT 1 AS found FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'agent_runs_schema'`,
     bytesOf: (column) => `OCTET_LENGTH(${column})`,
     // ON DUPLICATE KEY UPDATE counts 1 either way with FOUND_ROWS, and IGNORE cuts values silently: the plain statement's error is the answer.
+    sharing: sharingOn(() => dialect.isMariaDb),
     insertOrLeave: (table, columns) => `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)})`,
     insertOrReplace: (table, columns, key) =>
       `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON DUPLICATE KEY UPDATE ${columns
@@ -33,4 +39,31 @@ export function mysqlDialect(type: Extract<DatabaseType, 'mysql' | 'mariadb'>): 
         .map((column) => `${column} = VALUES(${column})`)
         .join(', ')}`,
   };
+  return dialect;
+}
+
+const TYPES: Record<Holds, string> = {
+  key: 'VARCHAR(191) CHARACTER SET ascii COLLATE ascii_bin',
+  number: 'BIGINT',
+  text: 'LONGTEXT',
+};
+
+function sharingOn(isMariaDb: () => boolean): Sharing {
+  return {
+    given: (parameters) =>
+      `JSON_TABLE(?, '$[*]' COLUMNS (place INT PATH '$.place', ${parameters.map((holds, index) => `p${index + 1} ${TYPES[holds]} PATH '$.p${index + 1}'`).join(', ')})) v`,
+    // Else an UPDATE of a small table reads, and locks, all of it.
+    joined,
+    // MariaDB knows no OF; the given rows cannot be locked anyway.
+    lockOrSkip: ' FOR UPDATE SKIP LOCKED',
+    insert: (table, columns, select) =>
+      // MySQL has nothing like it: there the wait ends with the server's own timeout, or ours.
+      `${isMariaDb() ? 'SET STATEMENT innodb_lock_wait_timeout = 0 FOR ' : ''}INSERT INTO ${table} (${columns.join(', ')}) ${select}`,
+    update: (table, given, set, where) =>
+      `UPDATE ${given} ${joined(table)} ON ${where} SET ${set.map((one) => `r.${one}`).join(', ')}`,
+  };
+}
+
+function joined(table: string): string {
+  return `STRAIGHT_JOIN ${table} r FORCE INDEX (PRIMARY)`;
 }

@@ -9,10 +9,9 @@ import { DatabaseFailure, forCaller } from '../database-failure.js';
 import type { Connections, Deadline } from './connections.js';
 import type { DriverConnection, PooledDriver } from './pooled-driver.js';
 import { backoff } from './backoff.js';
+import { BatchQueue } from './batch-queue.js';
 import { runProgram } from './run-program.js';
 
-/** Statements on their way at once: the next one is made up while the database commits the first. */
-const MAX_FLUSHES = 2;
 const MAX_ROWS = 128;
 const MAX_BYTES = 1_000_000;
 
@@ -24,69 +23,28 @@ interface Pending {
 }
 
 export class AppendFlusher {
-  private waiting: Pending[] = [];
-  private flushes = 0;
+  private readonly queue: BatchQueue<Pending>;
   private alone = 0;
-  private isScheduled = false;
 
   constructor(
     private readonly driver: PooledDriver,
     private readonly connections: Connections,
-  ) {}
+  ) {
+    this.queue = new BatchQueue({
+      maxBatches: driver.maxBatches,
+      divide,
+      send: (batch) => this.flush(batch),
+    });
+  }
 
   append(append: PreparedAppend): Promise<void> {
     return new Promise<void>((resolve, reject) => {
-      this.waiting.push({ append, deadline: this.connections.deadline(), resolve, reject });
-      this.schedule();
+      this.queue.add({ append, deadline: this.connections.deadline(), resolve, reject });
     });
   }
 
-  async drained(): Promise<void> {
-    while (this.waiting.length > 0 || this.flushes > 0 || this.alone > 0) {
-      await new Promise((next) => setTimeout(next, 1));
-    }
-  }
-
-  /** One event-loop turn later: what is submitted together shares a statement, and nobody waits for anybody. */
-  private schedule(): void {
-    if (this.isScheduled) return;
-    this.isScheduled = true;
-    setImmediate(() => {
-      this.isScheduled = false;
-      this.pump();
-    });
-  }
-
-  private pump(): void {
-    while (this.flushes < MAX_FLUSHES && this.waiting.length > 0) {
-      this.flushes += 1;
-      void this.flush(this.takeBatch()).finally(() => {
-        this.flushes -= 1;
-        this.pump();
-      });
-    }
-  }
-
-  /** In order of submission, at most one row of a run, so that its rows cannot land out of order. */
-  private takeBatch(): Pending[] {
-    const batch: Pending[] = [];
-    const left: Pending[] = [];
-    const runs = new Set<string>();
-    let bytes = 0;
-    for (const pending of this.waiting) {
-      const { runId, entries, isNext } = pending.append;
-      const fits = batch.length < MAX_ROWS && (batch.length === 0 || bytes + entries.length <= MAX_BYTES);
-      const isAlone = batch[0]?.append.isNext === false;
-      if (fits && !isAlone && !runs.has(runId) && (isNext || batch.length === 0)) {
-        batch.push(pending);
-        runs.add(runId);
-        bytes += entries.length;
-      } else {
-        left.push(pending);
-      }
-    }
-    this.waiting = left;
-    return batch;
+  get isIdle(): boolean {
+    return this.queue.isIdle && this.alone === 0;
   }
 
   /** Never rejects. */
@@ -147,6 +105,27 @@ export class AppendFlusher {
   private async appendOne(connection: DriverConnection, append: PreparedAppend): Promise<void> {
     await appendFenced(this.driver, connection, append);
   }
+}
+
+/** In order of submission, at most one row of a run, so that its rows cannot land out of order. */
+function divide(waiting: readonly Pending[]): { batch: Pending[]; left: Pending[] } {
+  const batch: Pending[] = [];
+  const left: Pending[] = [];
+  const runs = new Set<string>();
+  let bytes = 0;
+  for (const pending of waiting) {
+    const { runId, entries, isNext } = pending.append;
+    const fits = batch.length < MAX_ROWS && (batch.length === 0 || bytes + entries.length <= MAX_BYTES);
+    const isAlone = batch[0]?.append.isNext === false;
+    if (fits && !isAlone && !runs.has(runId) && (isNext || batch.length === 0)) {
+      batch.push(pending);
+      runs.add(runId);
+      bytes += entries.length;
+    } else {
+      left.push(pending);
+    }
+  }
+  return { batch, left };
 }
 
 /** Appends one row under its fence on a given connection, also inside a transaction. @throws FencedError, SequenceConflictError, DatabaseFailure */

@@ -21,6 +21,7 @@ import { lostRace, OwnTransactions } from './own-transactions.js';
 import type { DriverConnection, PooledDriver } from './pooled-driver.js';
 import { PooledToolTransaction } from './pooled-tool-transaction.js';
 import { runProgram } from './run-program.js';
+import { SharedTransactions } from './shared-transactions.js';
 
 /** Large tables take their time, and so does another process that is at it already. */
 const SCHEMA_TIMEOUT_MS = 600_000;
@@ -31,6 +32,7 @@ export class PooledDatabase implements RunDatabase {
   readonly dialect: Dialect;
   private readonly connections: Connections;
   private readonly own: OwnTransactions;
+  private readonly shared: SharedTransactions;
   private readonly appends: AppendFlusher;
   private readonly hostCommits: HostCommits;
   private isClosed = true;
@@ -44,6 +46,7 @@ export class PooledDatabase implements RunDatabase {
     this.dialect = driver.dialect;
     this.connections = new Connections(driver, timeoutMs, conflicts);
     this.own = new OwnTransactions(driver, this.connections);
+    this.shared = new SharedTransactions(driver, this.connections, this.own);
     this.appends = new AppendFlusher(driver, this.connections);
     this.hostCommits = new HostCommits(dataSource, (runId) => this.isThere(runId));
   }
@@ -59,7 +62,7 @@ export class PooledDatabase implements RunDatabase {
 
   async close(): Promise<void> {
     this.isClosed = true;
-    await this.appends.drained();
+    while (!this.appends.isIdle || !this.shared.isIdle) await new Promise((next) => setTimeout(next, 1));
     this.hostCommits.stop();
   }
 
@@ -70,7 +73,8 @@ export class PooledDatabase implements RunDatabase {
 
   async write<T>(transaction: OwnTransaction<T>): Promise<T> {
     this.refuseClosed();
-    return this.own.write(transaction);
+    const { touches } = transaction;
+    return touches ? this.shared.write(transaction, touches) : this.own.write(transaction);
   }
 
   append(append: PreparedAppend): Promise<void> {

@@ -37,15 +37,6 @@ export class PostgresConnection implements DriverConnection {
     }
   }
 
-  /** A statement with lists as values; its rows are the answer. */
-  async rowsOf(text: string, values: readonly unknown[]): Promise<Row[]> {
-    try {
-      return (await this.client.query({ name: nameOf(text), text, values })).rows;
-    } catch (error) {
-      throw postgresFailure(error);
-    }
-  }
-
   async control(sql: string): Promise<void> {
     try {
       await this.client.query({ text: sql });

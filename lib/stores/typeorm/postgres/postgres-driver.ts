@@ -1,36 +1,39 @@
 /** PostgreSQL behind the store: connections of TypeORM's pool, and the statements that append. */
 import type { DataSource } from 'typeorm';
-import type { PreparedAppend } from '../append-entries.js';
+import { APPENDED, packedAppends, type PreparedAppend } from '../append-entries.js';
 import type { DatabaseFailure } from '../database-failure.js';
-import type { Dialect } from '../dialect.js';
 import { JOURNAL_COLUMNS } from '../journal-row.js';
 import type { DriverConnection, PooledDriver } from '../pooled/pooled-driver.js';
 import type { Statement } from '../program.js';
 import { PostgresConnection, type RawPostgresClient } from './postgres-connection.js';
 import { isPostgresError, postgresFailure } from './postgres-failure.js';
-import { postgresDialect } from './postgres.dialect.js';
+import { postgresDialect, type PostgresDialect } from './postgres.dialect.js';
 
 /** Key of the advisory lock: any number that nobody else uses. */
 const SCHEMA_LOCK = 7_205_719_482_013;
+/** How long a shared transaction waits for a key that somebody is just inserting. */
+const SHARED_WAIT_MS = 100;
 
 export class PostgresDriver implements PooledDriver {
-  readonly dialect: Dialect;
+  readonly dialect: PostgresDialect;
   readonly begin = ['BEGIN ISOLATION LEVEL READ COMMITTED'];
+  readonly beginShared = [`${this.begin.join()}; SET LOCAL lock_timeout = ${SHARED_WAIT_MS}`];
+  // A commit of one connection is waited for by those that come after it: more of them are on their way at once.
+  readonly maxBatches = 4;
   private readonly appendOneSql: string;
   private readonly appendManySql: string;
 
   constructor(private readonly dataSource: DataSource) {
     this.dialect = postgresDialect((dataSource.options as { schema?: string }).schema);
-    const { tables, now } = this.dialect;
+    const { tables, now, sharing } = this.dialect;
     const insert = `INSERT INTO ${tables.journal} (${JOURNAL_COLUMNS.join(', ')})`;
     // A conflict must not be an error: inside a transaction it would end it.
     this.appendOneSql =
       `${insert} SELECT CAST(? AS text), CAST(? AS integer), CAST(? AS integer), CAST(? AS integer), ${now}, CAST(? AS text), CAST(? AS text) ` +
       `FROM ${tables.runs} r WHERE r.id = ? AND r.attempt = ? AND r.status = 'running' FOR SHARE OF r ON CONFLICT (run_id, first_sequence) DO NOTHING`;
     this.appendManySql =
-      `${insert} SELECT v.run_id, v.first_sequence, v.entry_count, v.attempt, ${now}, v.totals, v.entries ` +
-      `FROM unnest($1::text[], $2::integer[], $3::integer[], $4::integer[], $5::text[], $6::text[]) AS v (run_id, first_sequence, entry_count, attempt, totals, entries) ` +
-      `JOIN ${tables.runs} r ON r.id = v.run_id AND r.attempt = v.attempt AND r.status = 'running' FOR SHARE OF r SKIP LOCKED ` +
+      `${insert} SELECT v.p1, v.p2, v.p3, v.p4, ${now}, v.p5, v.p6 FROM ${sharing.given(APPENDED)} ` +
+      `JOIN ${tables.runs} r ON r.id = v.p1 AND r.attempt = v.p4 AND r.status = 'running' FOR SHARE OF r SKIP LOCKED ` +
       `ON CONFLICT (run_id, first_sequence) DO NOTHING RETURNING run_id`;
   }
 
@@ -60,14 +63,12 @@ export class PostgresDriver implements PooledDriver {
   }
 
   async appendMany(connection: DriverConnection, appends: readonly PreparedAppend[]): Promise<ReadonlySet<number>> {
-    const rows = await (connection as PostgresConnection).rowsOf(this.appendManySql, [
-      appends.map(({ runId }) => runId),
-      appends.map(({ firstSequence }) => firstSequence),
-      appends.map(({ count }) => count),
-      appends.map(({ attempt }) => attempt),
-      appends.map(({ totals }) => totals),
-      appends.map(({ entries }) => entries),
-    ]);
+    // With RETURNING it answers like a query.
+    const { rows } = await connection.execute({
+      sql: this.appendManySql,
+      params: [packedAppends(appends)],
+      writes: false,
+    });
     const landed = new Set(rows.map((row) => row['run_id']));
     return new Set([...appends.keys()].filter((index) => landed.has(appends[index]?.runId)));
   }

@@ -17,6 +17,7 @@ export const sqliteDialect: Dialect = {
   readLatest: '',
   hasSchemaTable: `SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'agent_runs_schema'`,
   bytesOf: (column) => `octet_length(${column})`,
+  sharing: null,
   insertOrLeave: (table, columns) =>
     `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON CONFLICT DO NOTHING`,
   insertOrReplace: (table, columns, key) =>
