@@ -91,6 +91,7 @@ export { isSettled, phaseOf, RUN_PHASES, RUN_STATUSES } from './contracts/run-st
 export type {
   ClaimCause,
   FrozenOptions,
+  InterruptRequest,
   RunChange,
   RunError,
   RunMetadata,

@@ -135,6 +135,7 @@ export interface RunRestarted extends At {
   part: number;
   messages: Message[];
   by?: string;
+  reason?: string;
 }
 export interface RunSteered extends At {
   type: 'run.steered';

@@ -53,6 +53,16 @@ export interface WakeNote {
   leaseLeftMs?: number;
 }
 
+/** A stop that a caller wants of a run with an owner (RUN-3). Noted on the row; the owner journals it, or whoever takes it off. */
+export interface InterruptRequest {
+  /** Epoch ms. */
+  at: number;
+  by?: string;
+  reason?: string;
+  /** Whether the journal has it. */
+  journaled: boolean;
+}
+
 export interface RunError {
   code: string;
   message: string;
@@ -106,7 +116,7 @@ export interface RunRecord {
   wake: WakeNote | null;
   nextAttemptAt: number | null;
   deadlineAt: number | null;
-  interruptRequestedAt: number | null;
+  interruptRequest: InterruptRequest | null;
   /** Claims in a row that followed a lost lease without a committed result in between. */
   recoveries: number;
   /** `totals.results` when the current attempt was claimed. */
@@ -149,7 +159,7 @@ export type RunChange = Partial<
     | 'wake'
     | 'nextAttemptAt'
     | 'deadlineAt'
-    | 'interruptRequestedAt'
+    | 'interruptRequest'
     | 'recoveries'
     | 'resultsAtClaim'
     | 'restarts'

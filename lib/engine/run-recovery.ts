@@ -13,6 +13,7 @@ import type { EnginePorts } from './engine-ports.js';
 import type { LifecyclePublisher } from './lifecycle-publisher.js';
 import type { EngineOptions } from './engine-options.js';
 import { expiryDecision } from './interactions.js';
+import { withOwedEntries } from './interrupt-request.js';
 import type { RunState } from './journal/run-state.js';
 import type { RunWorker } from './run-worker.js';
 import type { CallerTransition, Moved } from './verbs/caller-transition.js';
@@ -113,7 +114,7 @@ export class RunRecovery {
           session,
           skipLocked: true,
           decide: (locked) => {
-            const decision = decide(locked);
+            const decision = withOwedEntries(locked, decide(locked));
             advanced = { locked, decision };
             return decision;
           },

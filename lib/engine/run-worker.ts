@@ -235,7 +235,7 @@ export class RunWorker {
       const stored = byId.get(id);
       if (!execution) continue;
       if (stored?.status === 'running' && stored.attempt === execution.attempt) {
-        if (stored.interruptRequestedAt !== null) execution.interrupt();
+        if (stored.interruptRequested) execution.interrupt();
         if (stored.hasInbox) execution.noticeInbox();
         continue;
       }

@@ -5,7 +5,7 @@
 import type { JournalEntry } from '../contracts/journal-entry.js';
 import type { InboxMessage, Interaction } from '../contracts/interaction.js';
 import type { LockedRun, TransitionDecision } from '../contracts/ports/run-store.port.js';
-import type { RunChange, RunTotals } from '../contracts/run.js';
+import type { RunChange, RunRecord, RunTotals } from '../contracts/run.js';
 import { isSettled, type RunStatus } from '../contracts/run-status.js';
 import { transitionOf, type RunVerb } from '../contracts/run-transitions.js';
 import { BrokenStoreError } from '../errors/store/broken-store.error.js';
@@ -26,6 +26,8 @@ export interface Leave {
   /** After results and entries. */
   totals: RunTotals;
   change: (now: number) => RunChange;
+  /** What is owed to the journal about a stop that somebody wants; told with every transaction. */
+  owed?: (run: RunRecord) => JournalEntry[];
   interactions?: (now: number) => Interaction[];
   /** Not to be done earlier by the store's clock; absent = at any time. */
   notBefore?: number;
@@ -54,7 +56,8 @@ export interface LeaveResult {
 export function decideLeave(locked: LockedRun, leave: Leave): TransitionDecision<LeaveResult> {
   const { run, now } = locked;
   const target = leave.verb === null ? 'running' : transitionOf('running', leave.verb)?.to;
-  const entries = [...leave.results, ...leave.entries(now)];
+  const owed = leave.owed?.(run) ?? [];
+  const entries = [...leave.results, ...owed, ...leave.entries(now)];
   if (run.attempt === leave.attempt && isOwnWork(locked, leave, target, entries.length)) {
     return { result: { outcome: 'already', entries, news: [] } };
   }
@@ -75,18 +78,22 @@ export function decideLeave(locked: LockedRun, leave: Leave): TransitionDecision
   const stay = leave.instead?.(locked);
   if (stay) return staying(leave, stay);
   const interactions = leave.interactions?.(now);
+  const interrupt: RunChange =
+    run.interruptRequest && owed.length > 0 ? { interruptRequest: { ...run.interruptRequest, journaled: true } } : {};
   if (leave.verb === null) {
+    if (entries.length === 0) return { result: { outcome: 'stayed', entries, news: [] } };
     return {
       result: { outcome: 'stayed', entries, news: [] },
-      run: { change: {}, entries, totals: leave.totals },
+      run: { change: interrupt, entries, totals: leave.totals },
       ...(interactions && { interactions }),
     };
   }
   const change: RunChange = {
     ...leave.change(now),
+    ...interrupt,
     status: target,
     // A run that comes back by itself is still to be stopped; one that a person has to start again has stopped.
-    ...((target === 'interrupted' || target === 'needs_attention') && { interruptRequestedAt: null }),
+    ...((target === 'interrupted' || target === 'needs_attention') && { interruptRequest: null }),
     activeMs: run.activeMs + Math.max(0, now - (run.claimedAt ?? now)),
   };
   return {
@@ -134,7 +141,7 @@ export function settlement(
         attention: null,
         wake: null,
         nextAttemptAt: null,
-        interruptRequestedAt: null,
+        interruptRequest: null,
         finishedAt: now,
         ...(completed && session && { precedingRunId: session.latestCompletedRunId }),
       },

@@ -4,6 +4,7 @@ import type { JournalEntry } from '../../lib/contracts/journal-entry.js';
 import type { LockedRun } from '../../lib/contracts/ports/run-store.port.js';
 import type { RunRecord, SessionRecord } from '../../lib/contracts/run.js';
 import { RUN_STATUSES } from '../../lib/contracts/run-status.js';
+import { owedOnce } from '../../lib/engine/interrupt-request.js';
 import { decideLeave, settlement, type Leave } from '../../lib/engine/settle-run.js';
 import { advanceSession } from '../../lib/engine/sessions.js';
 import { aRun, anInteraction, note, totalsOf } from '../../lib/testing/store-contract/scenario.js';
@@ -90,6 +91,29 @@ describe('how an attempt leaves its run', () => {
     );
   });
 
+  it('EVT-2: tells of a stop once, also after a commit whose answer was lost', () => {
+    const interruptRequest = { at: NOW - 9, by: 'ann', reason: 'wrong order', journaled: false };
+    const told: JournalEntry = { type: 'run.interrupt_requested', at: NOW - 9, by: 'ann', reason: 'wrong order' };
+    const ends = leave({ owed: owedOnce() });
+    const first = decideLeave(locked({ interruptRequest }), ends);
+    expect(first.run?.entries).toEqual([note('result'), told, completed]);
+    expect(first.run?.change.interruptRequest).toBeNull();
+    // The row after that commit.
+    const again = decideLeave(locked({ status: 'completed', sequence: 10 }), ends);
+    expect(again).toEqual({ result: { ...first.result, outcome: 'already' } });
+
+    const waits = leave({ verb: 'suspend', owed: owedOnce() });
+    const journaled = { ...interruptRequest, journaled: true };
+    expect(decideLeave(locked({ interruptRequest }), waits).run?.change.interruptRequest).toEqual(journaled);
+    const later = decideLeave(locked({ interruptRequest: journaled }), leave({ owed: owedOnce() }));
+    expect(later.run?.entries).toEqual([note('result'), completed]);
+  });
+
+  it('EVT-2: with nothing to tell, a transaction that only tells writes nothing', () => {
+    const tells = leave({ verb: null, results: [], entries: () => [], change: () => ({}), owed: owedOnce() });
+    expect(decideLeave(locked(), tells)).toEqual({ result: { outcome: 'stayed', entries: [], news: [] } });
+  });
+
   it("I12: does nothing before its time by the store's clock", () => {
     expect(decideLeave(locked(), leave({ verb: 'time_out', notBefore: NOW + 1 }))).toEqual({
       result: { outcome: 'too_early', entries: [], news: [] },
@@ -145,7 +169,7 @@ describe('settling a run', () => {
       attention: null,
       wake: null,
       nextAttemptAt: null,
-      interruptRequestedAt: null,
+      interruptRequest: null,
       finishedAt: NOW,
     });
   });

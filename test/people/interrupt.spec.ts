@@ -104,7 +104,7 @@ describe.each(ENGINE_STORES)('interrupt on $name', (store) => {
       status: 'completed',
       output: 'done',
     });
-    expect((await rowOf(process.store, id)).interruptRequestedAt).toBeNull();
+    expect((await rowOf(process.store, id)).interruptRequest).toBeNull();
     await world.end();
   });
 

@@ -166,7 +166,8 @@ export interface HeldRunState {
   id: string;
   status: RunStatus;
   attempt: number;
-  interruptRequestedAt: number | null;
+  /** Somebody wants it stopped at its next boundary. */
+  interruptRequested: boolean;
   /** Messages waiting in the inbox. */
   hasInbox: boolean;
 }

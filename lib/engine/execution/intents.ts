@@ -51,7 +51,7 @@ export class IntentWriter {
 /** The facts `nextAction` needs. Limits were frozen with the run; budget and interrupt are the row's. */
 export function actionFacts(
   agent: AgentDefinition,
-  run: Pick<RunRecord, 'frozen' | 'budgetMaxTotalTokens' | 'interruptRequestedAt'>,
+  run: Pick<RunRecord, 'frozen' | 'budgetMaxTotalTokens' | 'interruptRequest'>,
   maxOperations: number,
   inFlight: ActionFacts['inFlight'],
 ): ActionFacts {
@@ -64,7 +64,7 @@ export function actionFacts(
     maxModelAttempts: run.frozen.modelRetry.maxAttempts,
     truncatedCalls: agent.truncatedCalls,
     budget: run.budgetMaxTotalTokens,
-    interrupt: run.interruptRequestedAt !== null,
+    interrupt: run.interruptRequest !== null,
     isExclusive: (call) => exclusive.has(call.name),
   };
 }

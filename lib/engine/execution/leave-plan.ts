@@ -136,6 +136,11 @@ export function deliverPlan(runId: string): LeavePlan {
   };
 }
 
+/** Nothing but what is owed about a stop: told at once, because what is under way may take long. */
+export function tellPlan(): LeavePlan {
+  return { verb: null, end: 'suspended', entries: () => [], change: () => ({}) };
+}
+
 /** RUN-6. @param limitAt epoch ms by the store's clock */
 export function timeOutPlan(limitAt: number): LeavePlan {
   const error = { code: 'RUN_TIMED_OUT', message: 'The run passed its deadline.' };

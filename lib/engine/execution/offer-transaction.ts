@@ -1,10 +1,10 @@
 /** A transaction of an attempt, offered again until the store takes it, refuses it, or the attempt is over here (I10, decision 6). */
 import type { JournalEntry } from '../../contracts/journal-entry.js';
-import type { LockedRun, TransitionDecision } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord } from '../../contracts/run.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import type { EnginePorts } from '../engine-ports.js';
-import type { LeaveResult } from '../settle-run.js';
+import { owedOnce } from '../interrupt-request.js';
+import { decideLeave, type Leave, type LeaveResult } from '../settle-run.js';
 import { Backoff } from './backoff.js';
 
 export interface Taken {
@@ -17,17 +17,18 @@ export interface Taken {
 export async function offerTransaction(
   ports: Pick<EnginePorts, 'store' | 'clock' | 'ids'>,
   target: { runId: string; session: boolean },
-  decide: (locked: LockedRun) => TransitionDecision<LeaveResult>,
+  leave: Omit<Leave, 'owed'>,
   isOver: () => boolean,
 ): Promise<Taken | 'gone' | 'over'> {
   const backoff = new Backoff(ports);
+  const owed = owedOnce();
   while (!isOver()) {
     let advanced: Taken['advanced'] = null;
     try {
       const answer = await ports.store.transition({
         ...target,
         decide: (locked) => {
-          const decision = decide(locked);
+          const decision = decideLeave(locked, { ...leave, owed });
           const { nextInSession: next } = locked;
           const entries = decision.nextInSession?.entries;
           advanced = next && entries ? { run: next, firstSequence: next.sequence + 1, entries } : null;

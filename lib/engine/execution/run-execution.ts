@@ -28,6 +28,7 @@ import {
   deliverPlan,
   handOverPlan,
   leaveFor,
+  tellPlan,
   timeOutPlan,
   type LeaveContext,
   type LeavePlan,
@@ -37,7 +38,7 @@ import { offerTransaction } from './offer-transaction.js';
 import { recoverCalls } from './recover-calls.js';
 import { ReplyRecorder, requestModel, type ModelFailure } from './model-turn.js';
 import { untilAnswered } from './until-answered.js';
-import { decideLeave, type LeaveResult } from '../settle-run.js';
+import type { LeaveResult } from '../settle-run.js';
 
 export class RunExecution {
   /** Resolves once, when this process has nothing more to do with the run; late results of zombies may follow as evidence. */
@@ -115,6 +116,7 @@ export class RunExecution {
   interrupt(): void {
     if (this.facts.interrupt) return;
     this.facts.interrupt = true;
+    if (!this.isAlone()) void this.transact(tellPlan(), []).catch((error: unknown) => this.fail(error, []));
   }
 
   /** A message waits in the inbox: taken in at the next boundary (STR-1). */
@@ -345,14 +347,7 @@ export class RunExecution {
     const answer = await offerTransaction(
       this.ports,
       { runId: this.run.id, session: this.run.sessionId !== null && plan.verb !== null },
-      (locked) =>
-        decideLeave(locked, {
-          ...plan,
-          attempt: this.run.attempt,
-          sequence: this.journal.sequence,
-          results,
-          totals,
-        }),
+      { ...plan, attempt: this.run.attempt, sequence: this.journal.sequence, results, totals },
       () => this.mode === 'over',
     );
     if (answer === 'gone') this.lose('the run no longer exists');
@@ -370,6 +365,7 @@ export class RunExecution {
       return result;
     }
     this.facts.budget = stored.budgetMaxTotalTokens;
+    this.facts.interrupt ||= stored.interruptRequest !== null;
     if (result.outcome === 'stayed' || !plan.instead) {
       this.journal.landed(result.entries);
       return result;
@@ -414,6 +410,11 @@ export class RunExecution {
       leaveFor({ do: 'call_attention', attention: { reason: 'journal_corrupt', detail } }, this.leaveContext([])),
       [],
     ).catch(() => this.lose('a step failed in the engine itself'));
+  }
+
+  /** A `transactional` call has the run to itself: its own commit is the next one (decisions/004). */
+  private isAlone(): boolean {
+    return this.state.calls.some((call) => this.inFlight.has(call.key) && this.facts.isExclusive(call));
   }
 
   private mayAct(): boolean {

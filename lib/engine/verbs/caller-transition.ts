@@ -13,6 +13,7 @@ import { IllegalTransitionError } from '../../errors/request/illegal-transition.
 import { OperationConflictError } from '../../errors/request/operation-conflict.error.js';
 import { VersionUnavailableError } from '../../errors/request/version-unavailable.error.js';
 import type { EnginePorts } from '../engine-ports.js';
+import { withOwedEntries } from '../interrupt-request.js';
 import type { JournalFold } from '../journal/fold-journal.js';
 import { readRunState } from '../journal/read-whole-journal.js';
 import type { RunState } from '../journal/run-state.js';
@@ -40,7 +41,7 @@ export class CallerTransition {
       runId: requireId('runId', runId),
       session,
       decide: (locked) => {
-        const decision = decide(locked);
+        const decision = withOwedEntries(locked, decide(locked));
         advanced = { locked, decision };
         return decision;
       },

@@ -98,14 +98,10 @@ export class MoveRuns {
     const run = await this.callers.move(runId, false, (locked) => {
       if (locked.run.status === 'interrupted') return { result: [] };
       requireVerb(locked.run, 'interrupt');
-      if (locked.run.status === 'running') {
-        return {
-          result: [],
-          run: { change: { interruptRequestedAt: locked.run.interruptRequestedAt ?? locked.now }, entries: [] },
-        };
-      }
+      if (locked.run.status === 'running') return noteInterrupt(locked, told);
       const entries: JournalEntry[] = [{ type: 'run.interrupted', at: locked.now, ...told }];
-      return { result: entries, run: { change: { status: 'interrupted', nextAttemptAt: null }, entries } };
+      const change: RunChange = { status: 'interrupted', nextAttemptAt: null, interruptRequest: null };
+      return { result: entries, run: { change, entries } };
     });
     if (run.status === 'running') this.worker.interrupt(run.id);
   }
@@ -158,6 +154,12 @@ export class MoveRuns {
 
 // ---- deciders ----
 
+/** Its owner takes it up; the first who asks is the one who asked. */
+function noteInterrupt({ run, now }: LockedRun, note: CallerNote): Moved {
+  if (run.interruptRequest) return { result: [] };
+  return { result: [], run: { change: { interruptRequest: { at: now, ...note, journaled: false } }, entries: [] } };
+}
+
 interface Resume {
   maxTotalTokens: number | null;
   takeover: { by: string; reason: string } | null;
@@ -168,7 +170,7 @@ function decideResume(locked: LockedRun, { maxTotalTokens, takeover, note }: Res
   const { run, now, lease } = locked;
   const change: RunChange = {
     // Whoever says go takes an earlier stop back.
-    interruptRequestedAt: null,
+    interruptRequest: null,
     ...(maxTotalTokens !== null && { budgetMaxTotalTokens: maxTotalTokens }),
   };
   const replaced = maxTotalTokens === null ? [] : [limitReplaced(locked, maxTotalTokens, note)];
@@ -218,7 +220,7 @@ function limitReplaced({ run, now }: LockedRun, maxTotalTokens: number, { by }: 
 function decideNewLimit(locked: LockedRun, maxTotalTokens: number, note: CallerNote): Moved {
   const { run, now } = locked;
   const replaced = limitReplaced(locked, maxTotalTokens, note);
-  const change = { budgetMaxTotalTokens: maxTotalTokens, interruptRequestedAt: null };
+  const change = { budgetMaxTotalTokens: maxTotalTokens, interruptRequest: null };
   if (!hasBudgetLeft(run, maxTotalTokens)) return { result: [replaced], run: { change, entries: [replaced] } };
   return (
     stillWaiting(locked, 'budget', [replaced], change) ??
@@ -230,7 +232,9 @@ function decideRetry(locked: LockedRun, note: CallerNote): Moved {
   const { run, now } = locked;
   requireVerb(run, 'retry');
   if (run.status === 'needs_attention')
-    return becomePending(locked, 'retried', note, [{ type: 'run.retried', at: now, ...note }]);
+    return becomePending(locked, 'retried', note, [{ type: 'run.retried', at: now, ...note }], {
+      interruptRequest: null,
+    });
   const again = takeHeadAgain(locked, 'retry');
   const entries: JournalEntry[] = [{ type: 'run.retried', at: now, ...note }];
   return {
@@ -245,16 +249,14 @@ function decideRestart(locked: LockedRun, messages: Message[], note: CallerNote)
   requireVerb(run, 'restart');
   const again = takeHeadAgain(locked, 'restart');
   const restarts = run.restarts + 1;
-  const entries: JournalEntry[] = [
-    { type: 'run.restarted', at: now, part: restarts + 1, messages, ...(note.by !== undefined && { by: note.by }) },
-  ];
+  const entries: JournalEntry[] = [{ type: 'run.restarted', at: now, part: restarts + 1, messages, ...note }];
   const change: RunChange = {
     restarts,
     error: null,
     output: null,
     finishedAt: null,
     activeMs: 0,
-    interruptRequestedAt: null,
+    interruptRequest: null,
     // One that has passed would end the new part before it began.
     ...(run.deadlineAt !== null && run.deadlineAt <= now && { deadlineAt: null }),
   };

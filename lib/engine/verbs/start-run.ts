@@ -247,7 +247,7 @@ export class StartRun {
       state,
       actionFacts(
         draft.agent,
-        { frozen: frozen(draft), budgetMaxTotalTokens: draft.input.maxTotalTokens, interruptRequestedAt: null },
+        { frozen: frozen(draft), budgetMaxTotalTokens: draft.input.maxTotalTokens, interruptRequest: null },
         this.ports.options.maxOperations,
         new Set(),
       ),
@@ -363,7 +363,7 @@ function newRun(draft: Draft, now: number): RunRecord {
     wake: null,
     nextAttemptAt: null,
     deadlineAt: input.deadlineAt,
-    interruptRequestedAt: null,
+    interruptRequest: null,
     recoveries: 0,
     resultsAtClaim: 0,
     restarts: 0,

@@ -55,11 +55,11 @@ export function due(tables: ImageTables, now: number, query: DueQuery): DueAnswe
     held: query.held
       .map((id) => tables.runs.get(id))
       .filter((run) => run !== undefined)
-      .map(({ id, status, attempt, interruptRequestedAt }) => ({
+      .map(({ id, status, attempt, interruptRequest }) => ({
         id,
         status,
         attempt,
-        interruptRequestedAt,
+        interruptRequested: interruptRequest !== null,
         hasInbox: [...(tables.inboxes.get(id)?.values() ?? [])].some((message) => message.status === 'queued'),
       })),
   };

@@ -5,7 +5,6 @@
 import type { Offer } from '../../contracts/agent-definition.js';
 import type { DueAnswer, DueQuery } from '../../contracts/ports/run-store.port.js';
 import type { RunStatus } from '../../contracts/run-status.js';
-import { fromColumn } from './column.mapper.js';
 import { marks, padded, type Dialect } from './dialect.js';
 import { query, type Program, type Row, type SqlValue } from './program.js';
 
@@ -35,7 +34,7 @@ export function* dueRuns(dialect: Dialect, wanted: DueQuery): Program<DueAnswer>
         id: row['id'] as string,
         status: row['status'] as RunStatus,
         attempt: Number(row['number_1']),
-        interruptRequestedAt: fromColumn('number', row['number_2']) as number | null,
+        interruptRequested: Number(row['number_2']) !== 0,
         hasInbox: Number(row['number_3']) !== 0,
       })),
   };
@@ -90,7 +89,7 @@ function held(dialect: Dialect, ids: readonly string[]): Branch {
   const list = padded(ids);
   return {
     sql:
-      `SELECT 'held' AS what, r.id AS id, r.status AS status, r.attempt AS number_1, r.interrupt_requested_at AS number_2, ` +
+      `SELECT 'held' AS what, r.id AS id, r.status AS status, r.attempt AS number_1, CASE WHEN r.interrupt_request IS NULL THEN 0 ELSE 1 END AS number_2, ` +
       `(SELECT COUNT(*) FROM ${inbox} m WHERE m.run_id = r.id AND m.status = 'queued') AS number_3 FROM ${runs} r WHERE r.id IN (${marks(list.length)})`,
     params: list,
   };

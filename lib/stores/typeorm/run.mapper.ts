@@ -49,7 +49,7 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
   column('wake', 'json'),
   column('nextAttemptAt', 'number'),
   column('deadlineAt', 'number'),
-  column('interruptRequestedAt', 'number'),
+  column('interruptRequest', 'json'),
   column('recoveries', 'number'),
   column('resultsAtClaim', 'number'),
   column('restarts', 'number'),

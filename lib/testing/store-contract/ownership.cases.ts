@@ -203,7 +203,7 @@ export const ownershipCases: readonly StoreCase[] = [
       runId: 'run-2',
       decide: () => ({
         result: null,
-        run: { change: { interruptRequestedAt: 1_700_000_000_777 }, entries: [] },
+        run: { change: { interruptRequest: { at: 1_700_000_000_777, by: 'bob', journaled: false } }, entries: [] },
         inbox: [
           { runId: 'run-2', requestId: 'm', order: 1, sender: 'bob', message: 'hi', status: 'queued', createdAt: 1 },
         ],
@@ -213,9 +213,9 @@ export const ownershipCases: readonly StoreCase[] = [
     sameJson(
       held.sort((a, b) => (a.id < b.id ? -1 : 1)),
       [
-        { id: 'run-1', status: 'running', attempt: 1, interruptRequestedAt: null, hasInbox: false },
-        { id: 'run-2', status: 'running', attempt: 1, interruptRequestedAt: 1_700_000_000_777, hasInbox: true },
-        { id: 'run-3', status: 'cancelled', attempt: 2, interruptRequestedAt: null, hasInbox: false },
+        { id: 'run-1', status: 'running', attempt: 1, interruptRequested: false, hasInbox: false },
+        { id: 'run-2', status: 'running', attempt: 1, interruptRequested: true, hasInbox: true },
+        { id: 'run-3', status: 'cancelled', attempt: 2, interruptRequested: false, hasInbox: false },
       ],
       'the held runs',
     );

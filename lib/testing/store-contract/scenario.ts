@@ -63,7 +63,7 @@ export function aRun(now: number, overrides: Partial<RunRecord> = {}): RunRecord
     wake: { cause: 'submitted' },
     nextAttemptAt: null,
     deadlineAt: null,
-    interruptRequestedAt: null,
+    interruptRequest: null,
     recoveries: 0,
     resultsAtClaim: 0,
     restarts: 0,

@@ -45,7 +45,7 @@ export const submissionCases: readonly StoreCase[] = [
       wake: { cause: 'takeover', by: 'bob', reason: 'gone', previousOwner: 'worker-8', leaseLeftMs: 12 },
       nextAttemptAt: now + 1,
       deadlineAt: now + 600_009,
-      interruptRequestedAt: now - 10,
+      interruptRequest: { at: now - 10, by: 'bob', reason: 'too late', journaled: true },
       recoveries: 2,
       resultsAtClaim: 4,
       restarts: 1,
