@@ -15,9 +15,9 @@ export interface ToolDefinition {
   recovery: RecoveryPolicy;
   /** `rule` when a predicate or `true` decides about approval. */
   approval: 'none' | 'rule';
-  /** Ms; null = no limit. */
+  /** Ms; null = no limit. Of an execution, and of the check of its arguments. */
   timeoutMs: number | null;
-  /** Ms; only for `transactional`. */
+  /** Ms; only for `transactional`, where the smaller of the two counts. */
   transactionTimeoutMs: number;
   /** The call is itself a question to people, in the `questions` of its parsed arguments; it has no method (PPL-8). */
   asksUser?: true;

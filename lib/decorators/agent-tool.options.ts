@@ -60,7 +60,10 @@ export interface AgentToolOptions<S extends ToolSchemaSource = ToolSchemaSource>
   recovery?: RecoveryPolicy;
   /** Whether a person must approve. Default false. */
   approval?: boolean | ApprovalRule<ToolValueOf<S>>;
-  /** Per execution. Default: the module's `defaults.toolTimeout`, else no limit. */
+  /**
+   * Per execution, also of the check of its arguments by `input`. Default: the module's `defaults.toolTimeout`, else no limit. A `transactional` tool has
+   * the smaller of this and `transactionTimeout`.
+   */
   timeout?: Duration;
   /** Only for `transactional`: after which the transaction is rolled back. At most, and by default when `5s` is more, a third of the lease. */
   transactionTimeout?: Duration;

@@ -89,6 +89,34 @@ describe('a transactional tool', () => {
     expect(late).toBeInstanceOf(Error);
   });
 
+  it.each([
+    [2_000, 5_000, 2_000],
+    [5_000, 2_000, 2_000],
+    [null, 3_000, 3_000],
+  ])(
+    'JRN-5b: of a timeout of %s ms and a transactionTimeout of %s ms the smaller counts',
+    async (timeoutMs, transactionTimeoutMs, smaller) => {
+      const deadlines: (number | null)[] = [];
+      const { engine, store, clock } = await over(
+        ({ deadline }) => {
+          deadlines.push(deadline);
+          return new Promise(() => undefined);
+        },
+        { timeoutMs, transactionTimeoutMs },
+      );
+      const run = await engine.runs.start(start);
+      await clock.advance(0);
+      expect(deadlines).toEqual([clock.now() + smaller]);
+      await clock.advance(smaller - 1);
+      expect(await entriesOf(store, run.id, 'tool.failed')).toEqual([]);
+      await clock.advance(1);
+      expect(await entriesOf(store, run.id, 'tool.failed')).toMatchObject([
+        { error: { code: 'TOOL_TIMED_OUT', message: expect.stringContaining(`${smaller} ms`) } },
+      ]);
+      expect(store.rows).toEqual([]);
+    },
+  );
+
   it('JRN-5b: a transaction that could not be opened in time is never entered', async () => {
     const opening = signal();
     const { engine, store, clock, entered } = await over(() => 'never');

@@ -9,6 +9,7 @@ import type { ToolContext } from '../../lib/contracts/ports/tool-caller.port.js'
 import type { JsonObject } from '../../lib/contracts/json.js';
 import type { Run } from '../../lib/contracts/run-view.js';
 import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';
+import type { StandardSchema } from '../../lib/decorators/standard-schema.js';
 import { ResolveApprovals } from '../../lib/decorators/resolve-approvals.decorator.js';
 import { ASK_USER } from '../../lib/engine/ask-user-tool.js';
 import { RunService } from '../../lib/engine/run-service.js';
@@ -178,6 +179,37 @@ describe.each(HOST_STORES)('people, in applications over $name', ({ create }) =>
     await runs.respond(run.id, run.interactions[0]?.id ?? '', { decision: 'approve', approver: 'ann' });
     expect((await runs.result(run.id)).status).toBe('completed');
     expect([asked, after.get(Ledger).refunds]).toEqual([1, [500]]);
+  });
+
+  it('MOD-8: a Standard Schema that never answers costs its call the timeout of the tool, and nothing else', async () => {
+    const never: StandardSchema<{ n: number }> = {
+      '~standard': { version: 1, vendor: 'host', validate: () => new Promise(() => undefined) },
+    };
+    let entered = 0;
+    @Injectable()
+    class HangingTools {
+      @AgentTool({
+        name: 'hang',
+        description: 'Never begins.',
+        input: never,
+        inputSchema: { type: 'object' },
+        timeout: 20,
+      })
+      hang() {
+        entered += 1;
+      }
+    }
+    const script = [{ calls: [{ name: 'hang' }, refund(5)] }, { text: 'done' }];
+    const app = await stored.boot(
+      hosting(script, {}, { providers: [HangingTools], tools: [HangingTools, PaymentTools] }),
+    );
+    const run = await start(app);
+    expect(run.status).toBe('completed');
+    expect(await told(app, run.id)).toEqual([
+      'The tool was not run: the check of the arguments did not end within 20 ms.',
+      { refunded: 5 },
+    ]);
+    expect(entered).toBe(0);
   });
 
   it('PPL-8: an agent that names ASK_USER asks, and goes on with the answer in another application', async () => {

@@ -1,18 +1,33 @@
 /**
  * What the host's own code says about a call before it is begun: whether its arguments are valid, and whether a person must decide (PPL-1a). Host code gets
- * copies, so that it cannot rewrite what was said, and its failure is an answer: of a validator a refusal, of a rule the demand for a person.
+ * copies, so that it cannot rewrite what was said, and its failure is an answer: of a validator a refusal, of a rule the demand for a person. A validator
+ * that hangs would hold back the reply that was paid for: the tool's timeout ends the wait, and the tool is never begun.
  */
 import type { ApprovalVerdict } from '../../contracts/journal-entry.js';
 import type { JsonObject } from '../../contracts/json.js';
+import type { Clock } from '../../contracts/ports/clock.port.js';
 import type { ParsedArguments, ToolCaller } from '../../contracts/ports/tool-caller.port.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import { recordedError } from '../values/recorded-error.js';
+import { timedCall } from './timed-call.js';
 
-export async function parseCall(tool: ToolDefinition, args: JsonObject): Promise<ParsedArguments> {
-  try {
-    return await tool.caller.parse(structuredClone(args));
-  } catch (error) {
-    return { ok: false, problems: [recordedError(error, 'INVALID_ARGUMENTS').message] };
+export type ParsedCall = ParsedArguments | { ok: false; problems: string[]; timedOut: true };
+
+export async function parseCall(clock: Clock, tool: ToolDefinition, args: JsonObject): Promise<ParsedCall> {
+  const parsed = await timedCall(clock, tool.timeoutMs, new AbortController(), () =>
+    tool.caller.parse(structuredClone(args)),
+  );
+  switch (parsed.ended) {
+    case 'returned':
+      return parsed.value;
+    case 'threw':
+      return { ok: false, problems: [recordedError(parsed.error, 'INVALID_ARGUMENTS').message] };
+    case 'timed_out':
+      return {
+        ok: false,
+        problems: [`the check of the arguments did not end within ${tool.timeoutMs} ms`],
+        timedOut: true,
+      };
   }
 }
 

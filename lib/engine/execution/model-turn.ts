@@ -172,7 +172,7 @@ export class ReplyRecorder {
     verdict: CallVerdict;
     /** As it will be executed. */
     input?: JsonObject;
-    refusal?: { outcome: 'invalid_arguments' | 'unknown_tool' | 'not_executed'; error: RecordedError };
+    refusal?: { outcome: 'invalid_arguments' | 'unknown_tool' | 'not_executed' | 'error'; error: RecordedError };
   }> {
     const tool = this.agent.tools.find(({ name }) => name === part.name);
     const verdict: CallVerdict = {
@@ -197,8 +197,11 @@ export class ReplyRecorder {
       };
     }
     if (problem !== null) return { verdict, refusal: invalid(problem) };
-    const parsed = await parseCall(tool, part.arguments as JsonObject);
-    if (!parsed.ok) return { verdict, refusal: invalid(parsed.problems.join('; ')) };
+    const parsed = await parseCall(this.ports.clock, tool, part.arguments as JsonObject);
+    if (!parsed.ok) {
+      const problems = parsed.problems.join('; ');
+      return { verdict, refusal: 'timedOut' in parsed ? unchecked(problems) : invalid(problems) };
+    }
     if (!this.sameValue(parsed.input, part.arguments as JsonObject)) verdict.input = parsed.input;
     if (tool.approval === 'rule') {
       const { id: runId, actor } = this.run;
@@ -218,6 +221,13 @@ export class ReplyRecorder {
 }
 
 const NOT_EXECUTED: ReadonlySet<string> = new Set(['length', 'content-filter', 'refusal', 'error']);
+
+function unchecked(problem: string): { outcome: 'error'; error: RecordedError } {
+  return {
+    outcome: 'error',
+    error: { code: 'TOOL_TIMED_OUT', message: `The tool was not run: ${problem}.` },
+  };
+}
 
 function invalid(problem: string): { outcome: 'invalid_arguments'; error: RecordedError } {
   return {

@@ -133,7 +133,7 @@ export class AnswerInteraction {
         `Edited arguments cannot be checked here: ${asked.agent}@${asked.version} with tool ${asked.tool} is not registered in this process.`,
       );
     }
-    const parsed = await parseCall(tool, edited);
+    const parsed = await parseCall(this.ports.clock, tool, edited);
     if (!parsed.ok)
       throw new InvalidArgumentsError(`The edited arguments are not valid: ${parsed.problems.join('; ')}.`, {
         details: { problems: parsed.problems },
