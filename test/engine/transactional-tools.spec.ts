@@ -117,9 +117,9 @@ describe('a transactional tool', () => {
     },
   );
 
-  it('JRN-5b: a transaction that could not be opened in time is never entered', async () => {
+  it('I10: a transaction that could not be opened in time is never entered, and no business of the model: the run has a pause', async () => {
     const opening = signal();
-    const { engine, store, clock, entered } = await over(() => 'never');
+    const { engine, store, clock, entered } = await over((context) => (manager(context).insert('row'), 'booked'));
     const open = store.openToolTransaction.bind(store);
     store.openToolTransaction = () => {
       const transaction = open();
@@ -127,11 +127,36 @@ describe('a transactional tool', () => {
     };
     const run = await engine.runs.start(start);
     await clock.advance(5_000);
+    expect(await rowOf(store, run.id)).toMatchObject({ status: 'retry_wait' });
     opening.resolve();
     await clock.advance(0);
     expect(entered).toEqual([]);
-    expect(await entriesOf(store, run.id, 'tool.failed')).toMatchObject([{ error: { code: 'TOOL_TIMED_OUT' } }]);
+    await clock.advance(60_000);
+    expect((await engine.runs.get(run.id)).status).toBe('completed');
+    expect(entered).toHaveLength(1);
+    expect(await entriesOf(store, run.id, 'tool.failed')).toEqual([]);
   });
+
+  it.each([
+    ['throws', () => Promise.reject(new Error('read ECONNRESET'))],
+    ['hangs until its time is up', () => new Promise(() => undefined)],
+  ])(
+    'I10: a method that %s because the database was lost under it runs again, and the model is told nothing',
+    async (_, end) => {
+      const { engine, store, clock, entered } = await over((context, entry) => {
+        manager(context).insert(`row ${entry}`);
+        return entry === 1 ? end() : 'booked';
+      });
+      store.rollbackFaults = 1;
+      const run = await engine.runs.start(start);
+      await clock.advance(60_000);
+      expect((await engine.runs.get(run.id)).status).toBe('completed');
+      expect(entered).toHaveLength(2);
+      expect(store.rows).toEqual(['row 2']);
+      expect(await entriesOf(store, run.id, 'tool.failed')).toEqual([]);
+      expect(engine.worker.status().state).toBe('ready');
+    },
+  );
 
   it('decision 12: a conflict at the commit runs the method again, at most three times, and then gives the run a pause', async () => {
     const { engine, store, clock, entered, model } = await over(

@@ -19,6 +19,8 @@ export class TransactionalStore extends FailingStore {
   readonly rows: string[] = [];
   readonly commitFaults: CommitFault[] = [];
   beginFault: (() => Error) | null = null;
+  /** So many rollbacks find the database gone. */
+  rollbackFaults = 0;
   /** Awaited between the decision to commit and the commit. */
   beforeCommit: (() => Promise<void>) | null = null;
   opened = 0;
@@ -51,6 +53,10 @@ export class TransactionalStore extends FailingStore {
       rollback: async () => {
         if (!over) this.rolledBack += 1;
         over = true;
+        if (this.rollbackFaults > 0) {
+          this.rollbackFaults -= 1;
+          throw new StoreUnavailableError('the database went away under the method');
+        }
       },
       isConflict: (error) => error instanceof DatabaseConflict,
     };

@@ -284,6 +284,10 @@ export interface ToolTransaction {
   enter?<T>(body: () => T): T;
   /** Appends under the fence and commits; resolves only when the entries are durable. @throws FencedError, StoreConflictError (run the tool again) */
   commit(append: AppendRequest): Promise<void>;
+  /**
+   * Also while `begin` is still under way: nothing is left behind that it opens.
+   * @throws StoreUnavailableError when the database was lost under the method: what the method threw was not its own doing, and it should run again
+   */
   rollback(): Promise<void>;
   /** Whether an error that the method threw is a conflict of this database (a deadlock, a serialisation failure), so that the method should run again. */
   isConflict(error: unknown): boolean;

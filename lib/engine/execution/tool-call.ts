@@ -8,6 +8,7 @@ import type { ProbeResult, ToolContext } from '../../contracts/ports/tool-caller
 import type { RunRecord } from '../../contracts/run.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
+import { StoreUnavailableError } from '../../errors/store/store-unavailable.error.js';
 import type { CallState } from '../journal/run-state.js';
 import type { Ask } from '../interactions.js';
 import { decideRecovery } from '../recovery-decision.js';
@@ -58,7 +59,7 @@ export interface CallWays {
   within?: <T>(body: () => T) => T;
 }
 
-/** Runs the method once. Throws only what is no result: store trouble, and what `rethrow` claims. */
+/** Runs the method once. Throws only what is no result: store trouble (a transaction that is not opened in time included), and what `rethrow` claims. */
 export async function executeCall(
   environment: CallEnvironment,
   tool: ToolDefinition,
@@ -69,6 +70,7 @@ export async function executeCall(
   const { clock, run } = environment;
   let entered = false;
   let refused = false;
+  let opening = false;
   const inside = new MethodInside(call, environment.inside, tool.recovery === 'transactional');
   const context: ToolContext = Object.freeze({
     ...inside.context(),
@@ -90,7 +92,9 @@ export async function executeCall(
           if (refused) throw new NotEntered('the run may not begin this call now');
         };
         requireEntry();
+        opening = true;
         const addition = await onEnter();
+        opening = false;
         // Opening a transaction takes time, in which the lease or the patience may have ended.
         requireEntry();
         entered = true;
@@ -100,6 +104,7 @@ export async function executeCall(
   const result = await timedCall(clock, limitMs ?? null, controller, () => within(invoke));
   if (result.ended === 'timed_out') {
     inside.close();
+    if (opening) throw new StoreUnavailableError(`The transaction of ${tool.name} was not open within ${limitMs} ms.`);
     return timedOut(environment, tool, call, entered, limitMs as number, result.zombie);
   }
   if (refused) return { end: 'released' };

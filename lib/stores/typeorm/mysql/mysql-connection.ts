@@ -10,7 +10,7 @@ export interface RawMysqlConnection {
   release?(): void;
   destroy(): void;
   on?(event: 'error', listener: () => void): unknown;
-  stream?: { destroy(): void };
+  stream?: { destroy(error: Error): void };
 }
 
 const guarded = new WeakSet<RawMysqlConnection>();
@@ -59,8 +59,8 @@ export class MysqlConnection implements DriverConnection {
   destroy(): void {
     if (this.isDestroyed) return;
     this.isDestroyed = true;
-    // Not a polite end, which a network that swallows everything would never let finish.
-    this.raw.stream?.destroy();
+    // Not a polite end, which a network that swallows everything would never let finish; and with an error, or what runs on it would never hear of it.
+    this.raw.stream?.destroy(Object.assign(new Error('The connection was cut.'), { code: 'ECONNABORTED' }));
     this.raw.destroy();
   }
 

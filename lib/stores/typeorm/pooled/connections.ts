@@ -22,17 +22,9 @@ export class Connections {
 
   /** @throws StoreUnavailableError when the deadline passes, and whatever the work throws */
   async use<T>(doing: string, deadline: Deadline, work: (connection: DriverConnection) => Promise<T>): Promise<T> {
-    const timeoutMs = Math.round(deadline - performance.now());
-    const alarm = new Alarm(deadline, () => late(doing, timeoutMs));
+    const alarm = new Alarm(doing, deadline);
     try {
-      const obtained = this.driver.obtain();
-      const connection = await alarm.race(obtained, () => {
-        // It may still come, when nobody waits for it any more.
-        obtained.then(
-          (late) => late.release(),
-          () => undefined,
-        );
-      });
+      const connection = await alarm.raceFor(this.driver.obtain(), (late) => late.release());
       return await this.work(connection, alarm, work);
     } catch (error) {
       this.conflicts.count(error);
@@ -59,21 +51,16 @@ export class Connections {
   }
 }
 
-function late(doing: string, timeoutMs: number): StoreUnavailableError {
-  return new StoreUnavailableError(
-    `The database did not ${doing} within ${timeoutMs} ms, waiting for a connection of the pool included. Look at the size of the pool, at locks, and at the network.`,
-  );
-}
-
 /** One timer for all waits of an operation, which come one after the other. */
-class Alarm {
+export class Alarm {
   private onLate: (() => void) | undefined;
   private isLate = false;
   private readonly timer: NodeJS.Timeout;
 
+  /** @param doing what the database is to do, in words */
   constructor(
+    private readonly doing: string,
     deadline: Deadline,
-    private readonly makeError: () => Error,
   ) {
     this.timer = setTimeout(
       () => {
@@ -88,7 +75,7 @@ class Alarm {
   race<T>(work: Promise<T>, onLate: () => void): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.onLate = () => {
-        reject(this.makeError());
+        reject(this.late());
         onLate();
       };
       work.then(resolve, reject);
@@ -96,7 +83,18 @@ class Alarm {
     });
   }
 
+  /** The same for what is to be given back when it comes after all, and nobody waits for it any more. */
+  raceFor<T>(obtained: Promise<T>, giveBack: (late: T) => void): Promise<T> {
+    return this.race(obtained, () => void obtained.then(giveBack, () => undefined));
+  }
+
   stop(): void {
     clearTimeout(this.timer);
+  }
+
+  private late(): StoreUnavailableError {
+    return new StoreUnavailableError(
+      `The database did not ${this.doing} in time, waiting for a connection of the pool included. Look at the size of the pool, at locks, and at the network.`,
+    );
   }
 }

@@ -1,11 +1,13 @@
 /**
  * A transactional tool on a database with a pool (JRN-5b, decision 12): a query runner of its own, a savepoint at the start, its release immediately before the
  * append, the fence last, so that no lock on our tables is held while the tool's method runs. A lost answer to COMMIT is settled by reading the journal row
- * back, after the run's row could be locked: nothing that was still on its way can land after that.
+ * back, after the run's row could be locked: nothing that was still on its way can land after that. What the database does not answer in time is ended by
+ * cutting the connection, which then never goes back to the pool (decision 10).
  */
 import type { DataSource, QueryRunner } from 'typeorm';
 import type { AppendRequest, ToolTransaction } from '../../../contracts/ports/run-store.port.js';
 import { StoreConflictError } from '../../../errors/store/store-conflict.error.js';
+import { StoreUnavailableError } from '../../../errors/store/store-unavailable.error.js';
 import { prepareAppend, type PreparedAppend } from '../append-entries.js';
 import { DatabaseFailure, forCaller } from '../database-failure.js';
 import { hasRowLanded } from '../journal-row.js';
@@ -13,6 +15,7 @@ import type { Program } from '../program.js';
 import { ToolCommitRefusedError } from '../tool-commit-refused.error.js';
 import { toolManager, type ToolManager } from '../tool-manager.js';
 import { appendFenced } from './append-flusher.js';
+import { Alarm } from './connections.js';
 import type { DriverConnection, PooledDriver } from './pooled-driver.js';
 
 const SAVEPOINT = 'agent_runs_tool';
@@ -29,25 +32,17 @@ export class PooledToolTransaction implements ToolTransaction {
   private runner: QueryRunner | undefined;
   private connection: DriverConnection | undefined;
   private tool: ToolManager | undefined;
+  /** Never rejects. */
+  private beginning: Promise<unknown> | undefined;
   private ending: Promise<void> | undefined;
   private isCommitted = false;
 
   constructor(private readonly ports: PooledToolTransactionPorts) {}
 
-  async begin(): Promise<unknown> {
-    const { dataSource, driver } = this.ports;
-    const runner = dataSource.createQueryRunner();
-    this.runner = runner;
-    try {
-      this.connection = driver.wrap(await runner.connect());
-      await runner.startTransaction('READ COMMITTED');
-      await this.connection.control(`SAVEPOINT ${SAVEPOINT}`);
-    } catch (error) {
-      await this.rollback();
-      throw this.forCaller(error, 'begin a transactional tool');
-    }
-    this.tool = toolManager(dataSource, runner);
-    return this.tool.manager;
+  begin(): Promise<unknown> {
+    const begun = this.beginOnce();
+    this.beginning = begun.catch(() => undefined);
+    return begun;
   }
 
   async commit(append: AppendRequest): Promise<void> {
@@ -57,10 +52,12 @@ export class PooledToolTransaction implements ToolTransaction {
     if (!this.runner || !this.connection || this.ending) throw lost();
     const { runner, connection } = this;
     try {
-      await this.append(connection, prepared);
-      await this.commitRunner(runner, prepared);
+      await this.inTime(connection, async () => {
+        await this.append(connection, prepared);
+        await this.commitRunner(runner, prepared);
+      });
     } catch (error) {
-      await this.rollback();
+      await this.end().catch(() => undefined);
       throw this.forCaller(error, 'commit a transactional tool');
     }
     this.isCommitted = true;
@@ -70,13 +67,47 @@ export class PooledToolTransaction implements ToolTransaction {
 
   async rollback(): Promise<void> {
     this.tool?.revoke();
-    if (!this.runner) return;
-    this.ending ??= this.abandon(this.runner);
-    await this.ending;
+    // Somebody who has lost patience with `begin` must not leave behind what it still opens.
+    await this.beginning;
+    await this.end();
   }
 
   isConflict(error: unknown): boolean {
     return this.ports.driver.failureOf(error)?.verdict === 'conflict';
+  }
+
+  private async beginOnce(): Promise<unknown> {
+    const { dataSource, driver, timeoutMs } = this.ports;
+    const runner = dataSource.createQueryRunner();
+    this.runner = runner;
+    const alarm = new Alarm('begin a transactional tool', performance.now() + timeoutMs);
+    try {
+      const connection = driver.wrap(await alarm.raceFor(runner.connect(), () => void runner.release()));
+      this.connection = connection;
+      await alarm.race(this.open(runner, connection), () => connection.destroy());
+    } catch (error) {
+      await this.end().catch(() => undefined);
+      throw this.forCaller(error, 'begin a transactional tool');
+    } finally {
+      alarm.stop();
+    }
+    this.tool = toolManager(dataSource, runner);
+    return this.tool.manager;
+  }
+
+  private async open(runner: QueryRunner, connection: DriverConnection): Promise<void> {
+    await runner.startTransaction('READ COMMITTED');
+    await connection.control(`SAVEPOINT ${SAVEPOINT}`);
+  }
+
+  /** Whatever waits for an answer on the connection fails when it is cut. */
+  private async inTime<T>(connection: DriverConnection, work: () => Promise<T>): Promise<T> {
+    const timer = setTimeout(() => connection.destroy(), this.ports.timeoutMs);
+    try {
+      return await work();
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   private async append(connection: DriverConnection, append: PreparedAppend): Promise<void> {
@@ -104,12 +135,28 @@ export class PooledToolTransaction implements ToolTransaction {
     }
   }
 
+  private async end(): Promise<void> {
+    this.tool?.revoke();
+    if (!this.runner) return;
+    this.ending ??= this.abandon(this.runner);
+    await this.ending;
+  }
+
   private async abandon(runner: QueryRunner): Promise<void> {
+    const { connection } = this;
+    // Where it is still waited for, whoever waits gives it back.
+    if (!connection) return;
     try {
-      if (runner.isTransactionActive) await runner.rollbackTransaction();
+      await this.inTime(connection, async () => {
+        // A transaction of the tool's own inside it, which nobody waited for, is a level of its own.
+        while (runner.isTransactionActive) await runner.rollbackTransaction();
+      });
     } catch {
       // What cannot be rolled back must not go back to the pool with its transaction open.
-      this.connection?.destroy();
+      connection.destroy();
+      throw new StoreUnavailableError(
+        'The connection of a transactional tool was lost while the tool ran. Nothing of the tool is committed.',
+      );
     } finally {
       await runner.release().catch(() => undefined);
     }

@@ -42,6 +42,8 @@ export class SqliteToolTransaction implements ToolTransaction {
   private turn: ExclusiveTurn | undefined;
   private tool: ToolManager | undefined;
   private runner: CountingRunner | undefined;
+  /** Never rejects. */
+  private beginning: Promise<unknown> | undefined;
   private isOver = false;
   private isCommitted = false;
 
@@ -52,25 +54,10 @@ export class SqliteToolTransaction implements ToolTransaction {
     return this.turn !== undefined && !this.isOver;
   }
 
-  async begin(): Promise<unknown> {
-    const runner = this.runnerOfHost();
-    this.runner = runner;
-    let looks = 0;
-    this.turn = await this.ports.queue.claim('begin a transactional tool', (session) => {
-      // TypeORM is between its decision to begin and its BEGIN, or between its COMMIT and its count: a few microtasks.
-      if (runner.isTransactionActive && looks++ < PATIENCE) throw new DatabaseFailure('conflict', 'HOST_TRANSACTION');
-      session.control('BEGIN IMMEDIATE');
-      session.control(`SAVEPOINT ${SAVEPOINT}`);
-      count(runner, 1);
-    });
-    this.tool = toolManager(this.ports.dataSource, runner);
-    try {
-      await this.announce('AfterTransactionStart');
-    } catch (error) {
-      await this.rollback();
-      throw error;
-    }
-    return this.tool.manager;
+  begin(): Promise<unknown> {
+    const begun = this.beginOnce();
+    this.beginning = begun.catch(() => undefined);
+    return begun;
   }
 
   enter<T>(body: () => T): T {
@@ -100,6 +87,34 @@ export class SqliteToolTransaction implements ToolTransaction {
   }
 
   async rollback(): Promise<void> {
+    this.tool?.revoke();
+    // Somebody who has lost patience with `begin` must not leave behind what it still opens.
+    await this.beginning;
+    await this.abandon();
+  }
+
+  private async beginOnce(): Promise<unknown> {
+    const runner = this.runnerOfHost();
+    this.runner = runner;
+    let looks = 0;
+    this.turn = await this.ports.queue.claim('begin a transactional tool', (session) => {
+      // TypeORM is between its decision to begin and its BEGIN, or between its COMMIT and its count: a few microtasks.
+      if (runner.isTransactionActive && looks++ < PATIENCE) throw new DatabaseFailure('conflict', 'HOST_TRANSACTION');
+      session.control('BEGIN IMMEDIATE');
+      session.control(`SAVEPOINT ${SAVEPOINT}`);
+      count(runner, 1);
+    });
+    this.tool = toolManager(this.ports.dataSource, runner);
+    try {
+      await this.announce('AfterTransactionStart');
+    } catch (error) {
+      await this.abandon();
+      throw error;
+    }
+    return this.tool.manager;
+  }
+
+  private async abandon(): Promise<void> {
     if (!this.turn || this.isOver) return;
     this.tool?.revoke();
     try {

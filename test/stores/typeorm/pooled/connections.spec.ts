@@ -33,7 +33,7 @@ describeServers('the connections of the store on %s', (type) => {
   }, 60_000);
 
   afterEach(async () => {
-    proxy.cutAfter = undefined;
+    proxy.fateOf = undefined;
     // Also those that are still waiting for a greeting that was swallowed.
     proxy.cut();
     await pause(50);
@@ -47,7 +47,7 @@ describeServers('the connections of the store on %s', (type) => {
 
   it('B027: that are swallowed by the network are given up in time, and fresh ones are used when it is back', async () => {
     await running(store);
-    proxy.swallow(true);
+    proxy.partition('loses');
     const begun = performance.now();
     const outcomes = await Promise.allSettled([
       appendOne(3, 'a'),
@@ -59,7 +59,7 @@ describeServers('the connections of the store on %s', (type) => {
     for (const outcome of outcomes) {
       expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'STORE_UNAVAILABLE', retryable: true } });
     }
-    proxy.swallow(false);
+    proxy.endPartition();
     // What was swallowed never comes; only connections made from now on work.
     await appendOne(3, 'b');
     await beat(store, 'worker-1');
@@ -88,7 +88,8 @@ describeServers('the connections of the store on %s', (type) => {
 
     const cutTheFirstCommit = (): void => {
       // Not the isolation level in what begins it.
-      proxy.cutAfter = (packet) => /COMMIT(?!TED)/.test(packet.toString('latin1')) && (commits += 1) === 1;
+      proxy.fateOf = (packet) =>
+        /COMMIT(?!TED)/.test(packet.toString('latin1')) && (commits += 1) === 1 ? 'cut after' : 'pass';
     };
 
     it('B130: do not make a claim twice', async () => {
@@ -136,7 +137,7 @@ describeServers('the connections of the store on %s', (type) => {
     await running(store);
     await appendOne(3, 'first');
     let cuts = 0;
-    proxy.cutAfter = (packet) => packet.includes('only-once') && (cuts += 1) === 1;
+    proxy.fateOf = (packet) => (packet.includes('only-once') && (cuts += 1) === 1 ? 'cut after' : 'pass');
     await appendOne(4, 'only-once');
     expect(cuts).toBeGreaterThan(1);
     expect(notesOf(await journal(store, 'run-1'))).toEqual(['first', 'only-once']);

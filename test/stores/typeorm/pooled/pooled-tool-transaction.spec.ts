@@ -45,8 +45,9 @@ describeServers('the transaction of a transactional tool on %s', (type) => {
   }, 60_000);
 
   afterEach(async () => {
-    proxy.cutAfter = undefined;
-    await tool.rollback();
+    proxy.fateOf = undefined;
+    proxy.endPartition();
+    await tool.rollback().catch(() => undefined);
     await subject.dispose();
     await proxy.close();
   }, 60_000);
@@ -153,7 +154,8 @@ describeServers('the transaction of a transactional tool on %s', (type) => {
     const manager = await begin();
     await manager.getRepository(orderEntity).insert({ id: 1 });
     let commits = 0;
-    proxy.cutAfter = (packet) => /COMMIT(?!TED)/.test(packet.toString('latin1')) && (commits += 1) === 1;
+    proxy.fateOf = (packet) =>
+      /COMMIT(?!TED)/.test(packet.toString('latin1')) && (commits += 1) === 1 ? 'cut after' : 'pass';
     await tool.commit(result());
     expect(commits).toBe(1);
     expect(await orders()).toEqual([1]);
@@ -169,6 +171,84 @@ describeServers('the transaction of a transactional tool on %s', (type) => {
     expect(['STORE_CONFLICT', 'STORE_UNAVAILABLE']).toContain((refusal as { code: string }).code);
     expect(await orders()).toEqual([]);
     expect(await notes()).toEqual([]);
+  });
+
+  describe('on a network that swallows everything (B027)', () => {
+    const inTime = async (work: Promise<unknown>): Promise<void> => {
+      const begun = performance.now();
+      await expect(work).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+      expect(performance.now() - begun).toBeLessThan(4_000);
+    };
+    /** Nothing of ours holds a place in the pool any more. */
+    const isPoolFree = async (): Promise<void> => {
+      proxy.endPartition();
+      const runners = Array.from({ length: 10 }, () => dataSource.createQueryRunner());
+      await Promise.all(runners.map((runner) => runner.connect()));
+      await Promise.all(runners.map((runner) => runner.release()));
+    };
+
+    it('JRN-5b: is not begun, and says so in time', async () => {
+      proxy.partition('loses');
+      await inTime(tool.begin());
+      await isPoolFree();
+    });
+
+    it('JRN-5b: is not committed, says so in time, and is rolled back when the server hears of it', async () => {
+      const manager = await begin();
+      await manager.getRepository(orderEntity).insert({ id: 1 });
+      proxy.partition('loses');
+      await inTime(tool.commit(result()));
+      await isPoolFree();
+      proxy.cut();
+      expect(await orders()).toEqual([]);
+      expect(await notes()).toEqual([]);
+    });
+
+    it("I10: cannot be rolled back in good order, which says that it was no fault of the tool's", async () => {
+      await begin();
+      proxy.partition('loses');
+      await inTime(tool.rollback());
+      await isPoolFree();
+    });
+  });
+
+  it('B131: is not begun while the pool is exhausted, says so in time, and a connection that comes late goes back', async () => {
+    const { store: small, dataSource: its } = await subject.open({ statementTimeoutMs: 150 }, { poolSize: 2 });
+    const hogs = [its.createQueryRunner(), its.createQueryRunner()];
+    for (const hog of hogs) await hog.connect();
+    const next = small.openToolTransaction();
+    await expect(next.begin()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    for (const hog of hogs) await hog.release();
+    await Promise.all(hogs.map(() => its.query('SELECT 1')));
+  });
+
+  it('I10: a method whose connection was cut threw by no fault of its own, as its rollback says', async () => {
+    const manager = await begin();
+    proxy.cut();
+    await expect(manager.getRepository(orderEntity).insert({ id: 1 })).rejects.toThrow();
+    await expect(tool.rollback()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+    expect(await orders()).toEqual([]);
+  });
+
+  it('JRN-5b: its connection goes back without a transaction, though a nested one was open when it was rolled back', async () => {
+    const manager = await begin();
+    await manager.getRepository(orderEntity).insert({ id: 1 });
+    let end: () => void = () => undefined;
+    let isNested: () => void = () => undefined;
+    const nested = new Promise<void>((resolve) => (isNested = resolve));
+    const left = manager
+      .transaction(async () => {
+        isNested();
+        await new Promise<void>((resolve) => (end = resolve));
+      })
+      .catch(() => undefined);
+    await nested;
+    await tool.rollback();
+    end();
+    await left;
+    // Whoever is given it next commits nothing but his own.
+    await Promise.all(Array.from({ length: 10 }, () => dataSource.transaction((one) => one.query('SELECT 1'))));
+    expect(await orders()).toEqual([]);
   });
 
   it('decision 11: a run that is started in `context.manager` joins, and is told after the commit', async () => {

@@ -91,6 +91,19 @@ describe('the transaction of a transactional tool on SQLite', () => {
     expect(isIdle()).toBe(true);
   });
 
+  it('JRN-5b: gives the connection free when it is opened after its tool has lost patience', async () => {
+    const host = dataSource.createQueryRunner();
+    await host.startTransaction();
+    const begun = tool.begin();
+    const rolledBack = tool.rollback();
+    await pause(50);
+    await host.commitTransaction();
+    await begun;
+    await rolledBack;
+    expect(isIdle()).toBe(true);
+    await submit(store, { id: 'run-2' });
+  });
+
   it.each([
     ['a stale attempt', { attempt: 2 }, 'FENCED'],
     ['a wrong sequence', { firstSequence: 9 }, 'SEQUENCE_CONFLICT'],
