@@ -18,7 +18,7 @@ export function databaseOf(dataSource: DataSource, timeoutMs: number, conflicts 
     case 'mariadb':
       return new PooledDatabase(dataSource, new MysqlDriver(dataSource), timeoutMs, conflicts);
     case 'postgres':
-      return new PooledDatabase(dataSource, new PostgresDriver(dataSource), timeoutMs, conflicts);
+      return new PooledDatabase(dataSource, new PostgresDriver(dataSource, timeoutMs), timeoutMs, conflicts);
     default:
       throw new InvalidConfigurationError([
         `The data source is of type ${type}, on which runs cannot be stored. Use better-sqlite3, mysql, mariadb or postgres.`,

@@ -5,6 +5,7 @@ import type { DatabaseFailure } from '../database-failure.js';
 import { JOURNAL_COLUMNS } from '../journal-row.js';
 import type { DriverConnection, PooledDriver } from '../pooled/pooled-driver.js';
 import type { Statement } from '../program.js';
+import { limitConnecting, type RawPostgresPool } from './connect-limit.js';
 import { PostgresConnection, type RawPostgresClient } from './postgres-connection.js';
 import { isPostgresError, postgresFailure } from './postgres-failure.js';
 import { postgresDialect, type PostgresDialect } from './postgres.dialect.js';
@@ -23,7 +24,11 @@ export class PostgresDriver implements PooledDriver {
   private readonly appendOneSql: string;
   private readonly appendManySql: string;
 
-  constructor(private readonly dataSource: DataSource) {
+  /** @param connectTimeoutMs for a connection that is made, where the host has set no limit */
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly connectTimeoutMs: number,
+  ) {
     this.dialect = postgresDialect((dataSource.options as { schema?: string }).schema);
     const { tables, now, sharing } = this.dialect;
     const insert = `INSERT INTO ${tables.journal} (${JOURNAL_COLUMNS.join(', ')})`;
@@ -39,9 +44,13 @@ export class PostgresDriver implements PooledDriver {
 
   async obtain(): Promise<PostgresConnection> {
     const { driver } = this.dataSource as unknown as {
-      driver: { obtainMasterConnection(): Promise<[RawPostgresClient, (error?: Error) => void]> };
+      driver: {
+        master?: RawPostgresPool;
+        obtainMasterConnection(): Promise<[RawPostgresClient, (error?: Error) => void]>;
+      };
     };
     try {
+      if (driver.master) limitConnecting(driver.master, this.connectTimeoutMs);
       const [client, give] = await driver.obtainMasterConnection();
       return new PostgresConnection(client, this.dialect.placed, give);
     } catch (error) {

@@ -14,6 +14,7 @@ import {
   totalsOf,
   upTo,
 } from '../../../../lib/testing/store-contract/scenario.js';
+import { until } from '../../../support/until.js';
 import { describeServers, ServerSubject, serverUrl } from '../server-subject.js';
 import { TcpProxy } from '../tcp-proxy.js';
 
@@ -64,6 +65,29 @@ describeServers('the connections of the store on %s', (type) => {
     await appendOne(3, 'b');
     await beat(store, 'worker-1');
     expect(notesOf(await journal(store, 'run-1'))).toEqual(['b']);
+  });
+
+  it('B027: that could not be made in time give their places in the pool free', async () => {
+    const { store: patient } = await subject.open(
+      { statementTimeoutMs: 400 },
+      // The driver of MariaDB has a limit of its own, ten seconds; that of Postgres waits for ever.
+      { host: '127.0.0.1', port: proxy.port, poolSize: 5, ...(type === 'mariadb' && { connectTimeout: 400 }) },
+    );
+    proxy.partition('loses');
+    for (const _round of upTo(2)) {
+      const outcomes = await Promise.allSettled(upTo(10).map(() => patient.load('run-1')));
+      expect(outcomes.map(({ status }) => status)).not.toContain('fulfilled');
+    }
+    proxy.endPartition();
+    await until(
+      () =>
+        patient.load('run-1').then(
+          () => true,
+          () => false,
+        ),
+      'a fresh connection',
+      { withinMs: 3_000 },
+    );
   });
 
   it('B130: that were cut while idle cost nothing but a repetition', async () => {
