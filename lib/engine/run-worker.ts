@@ -33,6 +33,8 @@ export class RunWorker {
   private failure: Error | null = null;
   private trouble: string | null = null;
   private takeovers = true;
+  /** The last look claimed everything there was. What becomes claimable in this process wakes it, what does elsewhere is found by the poll. */
+  private sawEnd = false;
   private ticking: Promise<void> | null = null;
   private tickAgain = false;
   private idleMs: number;
@@ -156,7 +158,8 @@ export class RunWorker {
       if (this.executions.get(execution.id) === execution) this.executions.delete(execution.id);
       // Lost, but perhaps to nobody: a run that is still ours must not stay running with a live lease and no one at work (I11).
       if (end === 'lost') this.doubt(execution.id);
-      this.wake();
+      const leavesWork = end === 'lost' || end === 'handed_over' || claimed.run.sessionId !== null;
+      if (leavesWork || !this.sawEnd) this.wake();
     });
     // What was claimed as the shutdown began is put back without a step.
     if (this.state === 'draining' || !this.lease.isHeld()) execution.park();
@@ -184,6 +187,7 @@ export class RunWorker {
 
   private async turn(): Promise<boolean> {
     if (this.state === 'off' || this.state === 'failed') return false;
+    this.sawEnd = false;
     await this.resolveDoubts();
     const limit = this.state === 'running' && this.lease.isHeld() ? this.freeSlots() : 0;
     const held = [...this.executions.keys()];
@@ -208,6 +212,7 @@ export class RunWorker {
     const failed = claims.find((claim) => claim.status === 'rejected');
     if (failed) throw failed.reason;
     const claimed = claims.filter((claim) => claim.status === 'fulfilled' && claim.value).length;
+    this.sawEnd = answer.claimable.length < limit && claimed === answer.claimable.length;
     // More may be due than one turn could ask for. A turn that claimed nothing does not repeat itself: the rows are held by somebody.
     if (claimed > 0 && fresh.length === limit) this.tickAgain = true;
     return claimed > 0;

@@ -1,0 +1,69 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
+import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
+import { agent, engineOver, stopEngines, type TestEngine } from '../support/engine-harness.js';
+import { FailingStore } from '../support/failing-store.js';
+import { ManualClock } from '../support/manual-clock.js';
+
+afterEach(stopEngines);
+
+const start = { agent: 'support', prompt: 'hello' };
+
+/** A worker that never polls by itself in these tests, and another process that executes nothing. */
+async function processes(slots: number): Promise<{ store: FailingStore; engine: TestEngine; other: TestEngine }> {
+  const clock = new ManualClock();
+  const memory = new MemoryRunStore({ clock: () => clock.now() });
+  const store = new FailingStore(memory);
+  const agents = (): ReturnType<typeof agent> =>
+    agent(scriptedModel([{ text: 'done' }], { place: 'transcript' }), [], { sessionMode: 'serial' });
+  const settings = { pollMs: 1_000_000, pollIdleMs: 1_000_000, leaseMs: 10_000_000, maxConcurrentRuns: slots };
+  const engine = await engineOver(store, agents(), settings, clock);
+  const other = await engineOver(memory, agents(), { ...settings, worker: false }, clock);
+  await engine.worker.tick();
+  return { store, engine, other };
+}
+
+describe('when a run has ended', () => {
+  it('OPS-1: its worker does not look for others, when the last look found the end of the line', async () => {
+    const { store, engine } = await processes(4);
+    const before = store.count('due');
+    for (let n = 0; n < 5; n += 1) {
+      const { id } = await engine.runs.start(start);
+      expect((await engine.runs.result(id)).status).toBe('completed');
+    }
+    expect(store.count('due')).toBe(before);
+  });
+
+  it('OWN-1: its slot goes to the next one, when more waited than there were slots', async () => {
+    const { engine, other } = await processes(2);
+    const waiting = await Promise.all(Array.from({ length: 7 }, () => other.runs.start(start)));
+    await engine.worker.tick();
+    const ended = await Promise.all(waiting.map(({ id }) => engine.runs.result(id)));
+    expect(ended.map(({ status }) => status)).toEqual(waiting.map(() => 'completed'));
+  });
+
+  it('OWN-1: its slot goes to one that found none when it was started here', async () => {
+    const { engine } = await processes(1);
+    const runs = await Promise.all(Array.from({ length: 5 }, () => engine.runs.start(start)));
+    const ended = await Promise.all(runs.map(({ id }) => engine.runs.result(id)));
+    expect(ended.map(({ status }) => status)).toEqual(runs.map(() => 'completed'));
+  });
+
+  it('SUB-4: the next run of its session is executed at once', async () => {
+    const { engine } = await processes(4);
+    const runs = [];
+    for (let n = 0; n < 4; n += 1) runs.push(await engine.runs.start({ ...start, sessionId: 'talk', enqueue: true }));
+    const ended = await Promise.all(runs.map(({ id }) => engine.runs.result(id)));
+    expect(ended.map(({ status }) => status)).toEqual(runs.map(() => 'completed'));
+  });
+
+  it('OWN-1: a claim that failed is tried again', async () => {
+    const { store, engine, other } = await processes(4);
+    const { id } = await other.runs.start(start);
+    store.fail('transition', { times: 1 });
+    await engine.worker.tick();
+    // Its own run ends, and the one that could not be claimed is found.
+    await engine.runs.result((await engine.runs.start(start)).id);
+    expect((await engine.runs.result(id)).status).toBe('completed');
+  });
+});
