@@ -24,7 +24,8 @@ export interface Ask {
 }
 
 /** What of a call an ask is bound to. */
-export type AskedCall = Pick<CallState, 'key' | 'callId' | 'name' | 'toolVersion'>;
+export type AskedCall = Pick<CallState, 'key' | 'callId' | 'name' | 'toolVersion'> &
+  Partial<Pick<CallState, 'withdrawn'>>;
 export type AskingRun = Pick<RunRecord, 'id' | 'sessionId' | 'agent' | 'version'>;
 
 /** An ask with the call it is about. */
@@ -77,9 +78,10 @@ export function digestOfAsk(ask: Ask, call: AskedCall, run: AskingRun, digester:
   return digester.digest(digester.canonical(bound));
 }
 
-/** Derived from run, operation and ordinal, so that a repeated ask is the same ask. */
+/** Derived from run, operation and ordinal, so that a repeated ask is the same ask. One that was withdrawn stays so (I7): the next has an id of its own. */
 export function interactionIdOf(ask: Ask, call: AskedCall, run: Pick<RunRecord, 'id'>, digester: Digester): string {
-  return `ask_${digester.digest(`${run.id}/${call.key}/${ask.ordinal}`).slice(0, 24)}`;
+  const again = call.withdrawn ? `/${call.withdrawn}` : '';
+  return `ask_${digester.digest(`${run.id}/${call.key}/${ask.ordinal}${again}`).slice(0, 24)}`;
 }
 
 /** Whether an ask decides if its call is begun, rather than being the method's own. */

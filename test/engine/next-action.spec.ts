@@ -31,6 +31,7 @@ function call(key: string, status: CallState['status'], over: Partial<CallState>
     questions: null,
     interactionId: null,
     asks: [],
+    withdrawn: 0,
     steps: new Map(),
     status,
     attempts: 0,

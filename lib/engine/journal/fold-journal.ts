@@ -57,6 +57,8 @@ export class JournalFold {
         state.partStart.at ??= entry.at;
         return;
       case 'run.retried':
+        // Its asks were withdrawn when it failed.
+        if (state.ended) for (const call of state.calls) this.askAnew(state, call);
         state.ended = null;
         if (state.model) state.model.failures = 0;
         return;
@@ -182,6 +184,14 @@ export class JournalFold {
     this.update(state, entry.key, { status: 'waiting' });
   }
 
+  /** Somebody is still wanted: asked by the run before a gated call is begun, by a method when it is entered again. */
+  private askAnew(state: RunState, call: CallState): void {
+    if (call.status !== 'waiting') return;
+    call.withdrawn += 1;
+    call.interactionId = null;
+    if (call.asks.pop()) this.reopen(state, call.key);
+  }
+
   /** PPL-4, PPL-5: what a person decided about a call, or told it. */
   private decided(state: RunState, { key, interactionId, decision, at }: InteractionDecided): void {
     const call = this.callOf(state, key);
@@ -268,6 +278,7 @@ export class JournalFold {
         questions: verdict.questions ?? null,
         interactionId: null,
         asks: [],
+        withdrawn: 0,
         steps: new Map(),
         status: waiting ? 'waiting' : 'ready',
         attempts: 0,

@@ -29,6 +29,8 @@ export interface CallState {
   interactionId: string | null;
   /** Asks of the method itself, in the order in which it made them (PPL-8a). */
   asks: MethodAsk[];
+  /** How often an ask about it was withdrawn with the run and made anew. */
+  withdrawn: number;
   /** Work inside the call that is not repeated (`context.step`), by its key. */
   steps: Map<string, StepState>;
   /** `ready` to begin, `waiting` for a person, `started` without a result, `uncertain` and blocked, `done`. */
