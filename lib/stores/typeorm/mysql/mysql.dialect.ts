@@ -45,7 +45,8 @@ export function mysqlDialect(type: Extract<DatabaseType, 'mysql' | 'mariadb'>): 
 const TYPES: Record<Holds, string> = {
   key: 'VARCHAR(191) CHARACTER SET ascii COLLATE ascii_bin',
   number: 'BIGINT',
-  text: 'LONGTEXT',
+  // Else it has the character set of the host's database, and what that cannot hold becomes a question mark.
+  text: 'LONGTEXT CHARACTER SET utf8mb4',
 };
 
 function sharingOn(isMariaDb: () => boolean): Sharing {

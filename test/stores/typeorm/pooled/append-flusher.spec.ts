@@ -85,6 +85,20 @@ describeServers('appends on %s', (type) => {
     }
   });
 
+  if (type === 'mariadb') {
+    it("JRN-9: keep all of Unicode in a shared statement, though the host's database is latin1", async () => {
+      await subject.admin.query(`ALTER DATABASE ${subject.database} CHARACTER SET latin1`);
+      try {
+        ({ store } = await subject.open());
+        await start(3);
+        await Promise.all(upTo(3).map((n) => append(n, 3, `😀ö\u65e5${n}`)));
+        for (const n of upTo(3)) expect(notesOf(await journal(store, `run-${n}`))).toEqual([`😀ö\u65e5${n}`]);
+      } finally {
+        await subject.admin.query(`ALTER DATABASE ${subject.database} CHARACTER SET utf8mb4`);
+      }
+    });
+  }
+
   it('decision 1: are not stalled by a run whose row somebody holds; that one waits for it', async () => {
     await start(6);
     const holder = await hold(`SELECT id FROM agent_runs WHERE id = 'run-3' FOR UPDATE`);
