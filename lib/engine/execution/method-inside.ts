@@ -65,9 +65,9 @@ export class MethodInside {
 
   context(): Pick<ToolContext, 'ask' | 'requestApproval' | 'step'> {
     return {
-      ask: (questions) => this.ask(questions),
-      requestApproval: (request) => this.requestApproval(request),
-      step: (key, work, options) => this.step(key, work, options?.recovery),
+      ask: (questions) => handled(this.ask(questions)),
+      requestApproval: (request) => handled(this.requestApproval(request)),
+      step: (key, work, options) => handled(this.step(key, work, options?.recovery)),
     };
   }
 
@@ -173,6 +173,7 @@ export class MethodInside {
     try {
       output = await work();
     } catch (thrown) {
+      if (thrown instanceof MethodLeft) throw this.leftStep(step, recovery);
       await this.finishStep(step, { error: recordedError(thrown, 'TOOL_FAILED') });
       throw thrown;
     }
@@ -186,6 +187,13 @@ export class MethodInside {
     const error = { code: 'UNSERIALISABLE_RESULT', message: problem };
     await this.finishStep(step, { error });
     throw Object.assign(new Error(problem), { code: error.code });
+  }
+
+  /** Left in its middle a step is neither done nor failed: it is repeated with the method, or a person decides what it did before. */
+  private leftStep(step: string, recovery: RecoveryPolicy): MethodLeft {
+    if (isRepeatable(recovery)) return new MethodLeft();
+    const problem = `somebody was asked in the middle of its step ${step}, which may not be repeated (${recovery}); ask before a step or between steps`;
+    return this.block({ problem });
   }
 
   private async finishStep(
@@ -214,6 +222,12 @@ export class MethodInside {
   private requireOwned(): void {
     if (!this.ports.mayGoOn()) throw new StoreUnavailableError('The lease was lost before the step could begin.');
   }
+}
+
+/** A method that does not wait for what it asked must not end the process with an unhandled rejection: it is left all the same. */
+function handled<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined);
+  return promise;
 }
 
 function isRepeatable(policy: RecoveryPolicy): boolean {
