@@ -126,11 +126,12 @@ export class AnswerInteraction {
   }
 
   private async parseEdited(asked: Interaction, edited: JsonObject): Promise<JsonObject> {
-    const agent = this.ports.catalog.find(asked.agent, asked.version);
-    const tool = agent?.tools.find(({ name }) => name === asked.tool);
+    const tool = await this.toolOf(asked);
     if (!tool) {
+      // Decided already: as it was given then, or a different decision.
+      if (asked.status !== 'pending') return edited;
       throw new VersionUnavailableError(
-        `Edited arguments cannot be checked here: ${asked.agent}@${asked.version} with tool ${asked.tool} is not registered in this process.`,
+        `Edited arguments cannot be checked here: ${asked.agent}@${asked.version} with tool ${asked.tool}, as run ${asked.runId} uses it, is not registered in this process.`,
       );
     }
     const parsed = await parseCall(this.ports.clock, tool, edited);
@@ -140,6 +141,15 @@ export class AnswerInteraction {
       });
     if (tool.approval === 'rule' && asked.status === 'pending') await this.checkRule(asked, tool, parsed.input);
     return parsed.input;
+  }
+
+  /** As the run will execute it: another definition of the same version may check its arguments in another way (JRN-7). */
+  private async toolOf(asked: Interaction): Promise<ToolDefinition | undefined> {
+    const agent = this.ports.catalog.find(asked.agent, asked.version);
+    if (!agent) return undefined;
+    const { definitionHash } = await this.callers.load(asked.runId);
+    if (agent.hash !== definitionHash && agent.definitionChange === 'block') return undefined;
+    return agent.tools.find(({ name }) => name === asked.tool);
   }
 
   /** The rule sees the edited arguments too: it may demand another approver than the one the ask was for. */
