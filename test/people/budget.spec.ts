@@ -66,6 +66,24 @@ describe.each(ENGINE_STORES)('the budget of a run on $name', (store) => {
     await world.end();
   });
 
+  it('BUD-2: a limit given on resume holds at once, also for a run that only waits for a worker', async () => {
+    const { agents, model } = scene();
+    const world = await World.over(store);
+    const office = await world.office(agents);
+    const id = await startWith(office, 1_000);
+    expect(await office.runs.resume(id, { budget: { maxTotalTokens: 15 }, by: 'ann' })).toMatchObject({
+      status: 'pending',
+      budget: { maxTotalTokens: 15 },
+    });
+    const worker = await world.another(agents);
+    expect(await reaches(worker, id, 'waiting')).toMatchObject({ waitingFor: ['budget'] });
+    expect(model.requests).toHaveLength(1);
+    expect(await entriesOf(worker.store, id, 'budget.limit_replaced')).toMatchObject([
+      { maxTotalTokens: 15, consumed: 0, by: 'ann' },
+    ]);
+    await world.end();
+  });
+
   it('BUD-2: a limit given on resume replaces the stored one, and one that is too small lets nothing happen', async () => {
     const { agents, ran, model } = scene();
     const world = await World.over(store);

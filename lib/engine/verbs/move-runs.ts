@@ -175,7 +175,7 @@ function decideResume(locked: LockedRun, { maxTotalTokens, takeover, note }: Res
   };
   const replaced = maxTotalTokens === null ? [] : [limitReplaced(locked, maxTotalTokens, note)];
   if (run.status === 'running') {
-    if (isExpired(locked)) return { result: [] };
+    if (isExpired(locked)) return keepLimit(locked, maxTotalTokens, note);
     const leaseLeftMs = (lease?.expiresAt ?? now) - now;
     if (!takeover) {
       const details = { owner: run.owner, expiresAt: lease?.expiresAt };
@@ -197,7 +197,7 @@ function decideResume(locked: LockedRun, { maxTotalTokens, takeover, note }: Res
     const activeMs = run.activeMs + activeTimeOfOwner(locked);
     return { result: entries, run: { change: { ...change, status: 'pending', wake, activeMs }, entries } };
   }
-  if (run.status === 'pending' || run.status === 'retry_wait') return { result: [] };
+  if (run.status === 'pending' || run.status === 'retry_wait') return keepLimit(locked, maxTotalTokens, note);
   requireVerb(run, 'resume');
   if (maxTotalTokens !== null && run.waitingFor.includes('budget')) return decideNewLimit(locked, maxTotalTokens, note);
   const open = locked.interactions.filter(({ status }) => status === 'pending');
@@ -209,6 +209,15 @@ function decideResume(locked: LockedRun, { maxTotalTokens, takeover, note }: Res
   if (run.waitingFor.includes('budget') && !hasBudgetLeft(run, run.budgetMaxTotalTokens)) return { result: [] };
   const entries: JournalEntry[] = [...replaced, { type: 'run.resume_requested', at: now, ...note }];
   return becomePending(locked, 'resumed', note, entries, change);
+}
+
+/** Decision 19: an active run without an owner is left to whoever claims it, but a limit that comes with the request holds at once (BUD-2). */
+function keepLimit(locked: LockedRun, maxTotalTokens: number | null, note: CallerNote): Moved {
+  if (maxTotalTokens === null) return { result: [] };
+  const change = { budgetMaxTotalTokens: maxTotalTokens };
+  // An owner whose lease has run out may still be writing: the journal is not ours.
+  const entries = locked.run.status === 'running' ? [] : [limitReplaced(locked, maxTotalTokens, note)];
+  return { result: entries, run: { change, entries } };
 }
 
 function limitReplaced({ run, now }: LockedRun, maxTotalTokens: number, { by }: CallerNote): JournalEntry {
