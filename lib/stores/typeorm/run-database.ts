@@ -32,7 +32,7 @@ export interface RunDatabase {
   readonly dialect: Dialect;
   /** Checks that the connection is usable as it is configured. */
   open(): Promise<void>;
-  /** Lets running work end. The connection stays the host's. */
+  /** Lets running work end, for a while. The connection stays the host's. */
   close(): Promise<void>;
   /**
    * Reads. The statements of a program have no snapshot in common: it must be right without one.

@@ -10,6 +10,9 @@ import type { DriverConnection, PooledDriver } from './pooled-driver.js';
 export type Deadline = number;
 
 export class Connections {
+  private readonly inUse = new Set<DriverConnection>();
+  private isCut = false;
+
   constructor(
     private readonly driver: Pick<PooledDriver, 'obtain'>,
     readonly timeoutMs: number,
@@ -20,8 +23,19 @@ export class Connections {
     return performance.now() + this.timeoutMs;
   }
 
+  allow(): void {
+    this.isCut = false;
+  }
+
+  /** Ends what is under way, and refuses what comes after. */
+  cut(): void {
+    this.isCut = true;
+    for (const connection of this.inUse) connection.destroy();
+  }
+
   /** @throws StoreUnavailableError when the deadline passes, and whatever the work throws */
   async use<T>(doing: string, deadline: Deadline, work: (connection: DriverConnection) => Promise<T>): Promise<T> {
+    if (this.isCut) throw closed();
     const alarm = new Alarm(doing, deadline);
     try {
       const connection = await alarm.raceFor(this.driver.obtain(), (late) => late.release());
@@ -39,16 +53,18 @@ export class Connections {
     alarm: Alarm,
     work: (connection: DriverConnection) => Promise<T>,
   ): Promise<T> {
-    let isDestroyed = false;
+    this.inUse.add(connection);
     try {
-      return await alarm.race(work(connection), () => {
-        isDestroyed = true;
-        connection.destroy();
-      });
+      return await alarm.race(work(connection), () => connection.destroy());
     } finally {
-      if (!isDestroyed) connection.release();
+      this.inUse.delete(connection);
+      connection.release();
     }
   }
+}
+
+export function closed(): StoreUnavailableError {
+  return new StoreUnavailableError('The store is closed. Open it before use.');
 }
 
 /** One timer for all waits of an operation, which come one after the other. */
@@ -94,7 +110,7 @@ export class Alarm {
 
   private late(): StoreUnavailableError {
     return new StoreUnavailableError(
-      `The database did not ${this.doing} in time, waiting for a connection of the pool included. Look at the size of the pool, at locks, and at the network.`,
+      `The database could not ${this.doing} in time, waiting for a connection of the pool included. Look at the size of the pool, at locks, and at the network.`,
     );
   }
 }

@@ -5,7 +5,6 @@
  */
 import type { DataSource } from 'typeorm';
 import type { ToolTransaction } from '../../../contracts/ports/run-store.port.js';
-import { StoreUnavailableError } from '../../../errors/store/store-unavailable.error.js';
 import type { PreparedAppend } from '../append-entries.js';
 import type { ConflictCounter } from '../conflict-counter.js';
 import { forCaller } from '../database-failure.js';
@@ -15,7 +14,7 @@ import { LostRaceError } from '../lost-race.error.js';
 import { queryOne, type Program } from '../program.js';
 import type { OwnTransaction, ProgramMaker, RunDatabase } from '../run-database.js';
 import { AppendFlusher } from './append-flusher.js';
-import { Connections } from './connections.js';
+import { closed, Connections } from './connections.js';
 import { HostCommits } from './host-commits.js';
 import { lostRace, OwnTransactions } from './own-transactions.js';
 import type { DriverConnection, PooledDriver } from './pooled-driver.js';
@@ -25,6 +24,8 @@ import { SharedTransactions } from './shared-transactions.js';
 
 /** Large tables take their time, and so does another process that is at it already. */
 const SCHEMA_TIMEOUT_MS = 600_000;
+/** For what is under way when the store closes. */
+const CLOSE_GRACE_MS = 1_000;
 /** Races lost inside one transaction of the host, before it is told to repeat it. */
 const MAX_RACES = 3;
 
@@ -53,6 +54,7 @@ export class PooledDatabase implements RunDatabase {
 
   async open(): Promise<void> {
     this.isClosed = false;
+    this.connections.allow();
     try {
       await this.connections.use('be checked', this.connections.deadline(), (one) => this.driver.check(one));
     } catch (error) {
@@ -62,7 +64,12 @@ export class PooledDatabase implements RunDatabase {
 
   async close(): Promise<void> {
     this.isClosed = true;
-    while (!this.appends.isIdle || !this.shared.isIdle) await new Promise((next) => setTimeout(next, 1));
+    const isIdle = (): boolean => this.appends.isIdle && this.shared.isIdle;
+    for (const end = performance.now() + CLOSE_GRACE_MS; !isIdle() && performance.now() < end;) {
+      await new Promise((next) => setTimeout(next, 1));
+    }
+    // A database that does not answer must not hold the shutdown. What was under way may have been committed, as after a crash.
+    if (!isIdle()) this.connections.cut();
     this.hostCommits.stop();
   }
 
@@ -130,7 +137,7 @@ export class PooledDatabase implements RunDatabase {
   }
 
   private refuseClosed(): void {
-    if (this.isClosed) throw new StoreUnavailableError('The store is closed. Open it before use.');
+    if (this.isClosed) throw closed();
   }
 }
 

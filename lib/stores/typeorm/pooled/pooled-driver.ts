@@ -22,7 +22,7 @@ export interface PooledDriver {
   readonly dialect: Dialect;
   /** A connection to the primary. @throws DatabaseFailure */
   obtain(): Promise<DriverConnection>;
-  /** The host's own connection, for statements inside its transaction. It is neither released nor destroyed by us. */
+  /** The host's own connection, for statements inside its transaction. It is not released by us. */
   wrap(connection: unknown): DriverConnection;
   /** Statements that begin a transaction at READ COMMITTED. */
   readonly begin: readonly string[];

@@ -90,6 +90,26 @@ describeServers('the connections of the store on %s', (type) => {
     );
   });
 
+  it('CFG-6: on which nothing answers any more hold the closing of the store no longer than a second (B027)', async () => {
+    const { store: patient } = await subject.open(
+      { statementTimeoutMs: 20_000 },
+      { host: '127.0.0.1', port: proxy.port },
+    );
+    await running(patient);
+    proxy.partition('loses');
+    const append = patient
+      .append({ runId: 'run-1', attempt: 1, firstSequence: 3, entries: [note('a')], totals: totalsOf(0) })
+      .catch((error: unknown) => error);
+    await pause(50);
+    const begun = performance.now();
+    await patient.close();
+    expect(performance.now() - begun).toBeLessThan(2_000);
+    expect(await append).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+    proxy.endPartition();
+    await patient.open();
+    expect((await loaded(patient, 'run-1')).status).toBe('running');
+  });
+
   it('B130: that were cut while idle cost nothing but a repetition', async () => {
     await running(store);
     for (const round of upTo(3)) {
