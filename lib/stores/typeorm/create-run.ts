@@ -1,8 +1,15 @@
 /**
  * Group `create`: a run, its first entries and its session's row, in one transaction (SUB-1). The session's row is locked first, so the order of a session is
  * decided here (SUB-4); a request id that somebody else commits at the same moment is a lost race, after which everything is read and decided again (SUB-2).
+ * In a transaction of the host the isolation level is the host's: nothing that is not there is read with a lock, and what others have committed since its
+ * snapshot is looked for outside of it.
  */
-import type { CreateRequest, CreateResult, CreateSituation } from '../../contracts/ports/run-store.port.js';
+import type {
+  CreateDecision,
+  CreateRequest,
+  CreateResult,
+  CreateSituation,
+} from '../../contracts/ports/run-store.port.js';
 import type { RunRecord, SessionRecord } from '../../contracts/run.js';
 import { StoreConflictError } from '../../errors/store/store-conflict.error.js';
 import { perDialect, type Dialect } from './dialect.js';
@@ -10,7 +17,7 @@ import { insertJournalRow } from './journal-row.js';
 import type { Landing } from './landing.js';
 import { LostRaceError } from './lost-race.error.js';
 import { metadataRows } from './metadata.mapper.js';
-import { insertOrLeave, query, queryOne, write, type Program } from './program.js';
+import { insertOrLeave, query, queryOne, write, type Program, type Row } from './program.js';
 import { RUN_COLUMNS, headerOf, heldBy, runOf, sessionOf } from './run.mapper.js';
 import { recordView } from './run-view.js';
 import { forMany, insertForMany, type Holds, type Sharing } from './sharing.js';
@@ -24,9 +31,9 @@ const INSERTED: readonly { name: string; holds: Holds }[] = [
 
 const statements = perDialect((dialect) => ({
   lockSession: `SELECT ${SESSION_COLUMNS.join(', ')} FROM ${dialect.tables.sessions} WHERE id = ?${dialect.forUpdate}`,
-  same: sameWithClock(dialect, ''),
-  sameLatest: sameWithClock(dialect, dialect.readLatest),
-  insertSession: dialect.insertOrLeave(dialect.tables.sessions, SESSION_COLUMNS),
+  session: `SELECT ${SESSION_COLUMNS.join(', ')} FROM ${dialect.tables.sessions} WHERE id = ?`,
+  same: sameWithClock(dialect),
+  insertSession: dialect.insertOrLock(dialect.tables.sessions, SESSION_COLUMNS, 'last_order'),
   updateSession: `UPDATE ${dialect.tables.sessions} SET ${SESSION_COLUMNS.slice(1)
     .map((name) => `${name} = ?`)
     .join(', ')} WHERE id = ?`,
@@ -45,8 +52,8 @@ const statements = perDialect((dialect) => ({
 }));
 
 /** The clock, and beside it the runs that have the id or the request already; one row without a run where there are none. */
-function sameWithClock(dialect: Dialect, clause: string): string {
-  const same = `${recordView(dialect)} WHERE r.id = ? OR (r.request_scope = ? AND r.request_id = ?)${clause}`;
+function sameWithClock(dialect: Dialect): string {
+  const same = `${recordView(dialect)} WHERE r.id = ? OR (r.request_scope = ? AND r.request_id = ?)`;
   return `SELECT c.clock, s.* FROM (SELECT ${dialect.now} AS clock) c LEFT JOIN (${same}) s ON 1 = 1`;
 }
 
@@ -61,12 +68,19 @@ function nothingIsSame({ tables, now }: Dialect, { given }: Sharing): string {
   );
 }
 
-/** @param races how often a race was lost before inside the same transaction, whose snapshot may be older than what won it */
-export function* createRun(dialect: Dialect, request: CreateRequest, races = 0): Program<Landing<CreateResult>> {
-  const situation = yield* readSituation(dialect, request, races > 0);
+/** Where a run is created: in a transaction of ours, or in one of the host's, where a race may have been lost before. */
+export type CreatePlace = 'own' | 'host' | 'host after a race';
+
+export function* createRun(
+  dialect: Dialect,
+  request: CreateRequest,
+  place: CreatePlace = 'own',
+): Program<Landing<CreateResult>> {
+  const session = yield* lockSession(dialect, request.sessionId, place);
+  // After the session's lock was granted: at READ COMMITTED a later statement sees what the holder committed (decision 2).
+  const situation = yield* readSituation(dialect, request, session);
   const decision = request.decide(situation);
-  if (decision.do === 'refuse') throw decision.error;
-  if (decision.do === 'return') return { value: { run: decision.run, created: false }, row: null };
+  if (decision.do !== 'insert') return { value: existing(decision), row: null };
   const { entries, totals } = decision;
   const run: RunRecord = { ...decision.run, revision: 1, sequence: entries.length, totals };
   const sql = statements(dialect);
@@ -78,12 +92,43 @@ export function* createRun(dialect: Dialect, request: CreateRequest, races = 0):
   return { value: { run: JSON.parse(JSON.stringify(run)) as RunRecord, created: true }, row };
 }
 
-function* readSituation(dialect: Dialect, request: CreateRequest, latest: boolean): Program<CreateSituation> {
-  const { runId, sessionId, requestScope, requestId } = request;
+/**
+ * What becomes of a request whose run somebody else has committed, as seen from outside of the host's transaction; null where nobody has.
+ * @throws what the decider refuses with
+ */
+export function* createdMeanwhile(dialect: Dialect, request: CreateRequest): Program<Landing<CreateResult> | null> {
+  const { sessionId } = request;
+  const session = sessionId === null ? undefined : yield* queryOne(statements(dialect).session, [sessionId]);
+  const situation = yield* readSituation(dialect, request, session);
+  if (!situation.sameId && !situation.sameRequest) return null;
+  const decision = request.decide(situation);
+  if (decision.do === 'insert') throw taken(decision.run, situation);
+  return { value: existing(decision), row: null };
+}
+
+function existing(decision: Exclude<CreateDecision, { do: 'insert' }>): CreateResult {
+  if (decision.do === 'refuse') throw decision.error;
+  return { run: decision.run, created: false };
+}
+
+function* lockSession(dialect: Dialect, sessionId: string | null, place: CreatePlace): Program<Row | undefined> {
+  if (sessionId === null) return undefined;
   const sql = statements(dialect);
-  const session = sessionId === null ? undefined : yield* queryOne(sql.lockSession, [sessionId]);
-  // After the session's lock was granted: at READ COMMITTED a later statement sees what the holder committed (decision 2).
-  const rows = yield* query(latest ? sql.sameLatest : sql.same, [runId, requestScope, requestId], sql.sameForMany);
+  // One that the snapshot does not have yet is found by the INSERT, which loses the race then.
+  if (place === 'host' && dialect.locksAbsentRows && !(yield* queryOne(sql.session, [sessionId]))) return undefined;
+  return yield* queryOne(sql.lockSession, [sessionId]);
+}
+
+function* readSituation(
+  dialect: Dialect,
+  { runId, requestScope, requestId }: CreateRequest,
+  session: Row | undefined,
+): Program<CreateSituation> {
+  const rows = yield* query(
+    statements(dialect).same,
+    [runId, requestScope, requestId],
+    statements(dialect).sameForMany,
+  );
   const same = rows.filter((row) => row['id'] !== null).map(runOf);
   return {
     now: Number(rows[0]?.['clock']),

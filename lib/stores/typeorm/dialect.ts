@@ -36,14 +36,22 @@ export interface Dialect {
   readonly forUpdate: string;
   /** Clause: the same, but leave out rows that somebody else holds. */
   readonly forUpdateSkipLocked: string;
-  /** Clause: read what is committed now, also in a transaction with an older snapshot; empty where that cannot be, or is always so. */
-  readonly readLatest: string;
+  /**
+   * A locking read of a row that is not there locks the place where it would be, in a host's transaction at REPEATABLE READ: two such reads then wait for each
+   * other's INSERT, whatever rows they were looking for.
+   */
+  readonly locksAbsentRows: boolean;
   /** Query: one row if the table with the schema's version is there. */
   readonly hasSchemaTable: string;
   /** Expression: the size of a text column in bytes, without reading the text where the database can. */
   bytesOf(column: string): string;
   /** An INSERT of one row that does nothing where any of its keys is taken. On Postgres never an error, which would end the transaction. */
   insertOrLeave(table: string, columns: readonly string[]): string;
+  /**
+   * The same, holding the row that has the key like {@link forUpdate}. It then counts anything but 1, and has to be rolled back.
+   * @param counter a number column
+   */
+  insertOrLock(table: string, columns: readonly string[], counter: string): string;
   /** Null where transactions do not share a connection's round trips. */
   readonly sharing: Sharing | null;
   /** An INSERT of one row that replaces the other columns where the key is taken. */

@@ -6,11 +6,16 @@ import type { PreparedAppend } from './append-entries.js';
 import type { Dialect } from './dialect.js';
 import type { Program } from './program.js';
 
-/**
- * Makes a program; called again for each repetition.
- * @param races how often it lost a race before, inside the same transaction of the host
- */
-export type ProgramMaker<T> = (races: number) => Program<T>;
+/** Makes a program; called again for each repetition. */
+export type ProgramMaker<T> = () => Program<T>;
+
+/** What is done in a transaction of the host. */
+export interface JoinedWork<T> {
+  /** @param races how often it was lost before, in this transaction */
+  program(races: number): Program<T>;
+  /** After a lost race or a conflict, outside of that transaction, whose snapshot may be older than what won: the outcome by what is there, or null. */
+  meanwhile: ProgramMaker<T | null>;
+}
 
 /** A transaction of our own; repeated where concurrent ones were in the way. */
 export interface OwnTransaction<T> {
@@ -42,10 +47,10 @@ export interface RunDatabase {
   write<T>(transaction: OwnTransaction<T>): Promise<T>;
   append(append: PreparedAppend): Promise<void>;
   /**
-   * Inside the host's open transaction, which is never repeated; a lost race is, from a savepoint. Where the program fails, what it wrote is taken back and the
-   * transaction stays usable.
+   * Inside the host's open transaction, at its isolation level, and never repeated as a whole; a lost race is, from a savepoint. Where the program fails, what
+   * it wrote is taken back and the transaction stays usable, unless the database has ended it.
    */
-  join<T>(doing: string, transaction: unknown, program: ProgramMaker<T>): Promise<T>;
+  join<T>(doing: string, transaction: unknown, work: JoinedWork<T>): Promise<T>;
   /** Calls back after the outermost commit of the host's transaction, if the run is there then; never after its rollback. */
   afterHostCommit(transaction: unknown, runId: string, callback: () => void): void;
   /** Runs a program alone among all processes that change the schema. */

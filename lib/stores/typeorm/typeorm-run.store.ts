@@ -30,7 +30,7 @@ import {
 import type { RunRecord, RunSummary, SessionRecord } from '../../contracts/run.js';
 import { prepareAppend } from './append-entries.js';
 import { ConflictCounter } from './conflict-counter.js';
-import { createRun } from './create-run.js';
+import { createdMeanwhile, createRun } from './create-run.js';
 import { databaseOf } from './database-of.js';
 import { dueRuns } from './due-runs.js';
 import { hasRowLanded } from './journal-row.js';
@@ -79,17 +79,24 @@ export class TypeOrmRunStore extends RunStore {
 
   async create(request: CreateRequest): Promise<CreateResult> {
     const { transaction, onVisible } = request;
-    const program = (races: number) => createRun(this.database.dialect, request, races);
+    const { dialect } = this.database;
     if (transaction === undefined) {
       const touches = [request.runId, `${request.requestScope} ${request.requestId}`];
-      const result = await this.land('create a run', program, request.sessionId === null ? touches : undefined);
+      const result = await this.land(
+        'create a run',
+        () => createRun(dialect, request),
+        request.sessionId === null ? touches : undefined,
+      );
       if (result.created) {
         this.places.learn(result.run);
         onVisible?.();
       }
       return result;
     }
-    const { value: result } = await this.database.join('create a run', transaction, program);
+    const { value: result } = await this.database.join('create a run', transaction, {
+      program: (races) => createRun(dialect, request, races === 0 ? 'host' : 'host after a race'),
+      meanwhile: () => createdMeanwhile(dialect, request),
+    });
     if (result.created && onVisible) this.database.afterHostCommit(transaction, result.run.id, onVisible);
     return result;
   }

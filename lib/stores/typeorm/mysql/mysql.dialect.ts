@@ -27,12 +27,16 @@ export function mysqlDialect(type: Extract<DatabaseType, 'mysql' | 'mariadb'>): 
     forUpdateSkipLocked: ' FOR UPDATE SKIP LOCKED',
     // Both know it; MariaDB refuses FOR SHARE.
     shared: ' LOCK IN SHARE MODE',
-    readLatest: ' LOCK IN SHARE MODE',
+    locksAbsentRows: true,
     hasSchemaTable: `SELECT 1 AS found FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'agent_runs_schema'`,
     bytesOf: (column) => `OCTET_LENGTH(${column})`,
     // ON DUPLICATE KEY UPDATE counts 1 either way with FOUND_ROWS, and IGNORE cuts values silently: the plain statement's error is the answer.
     sharing: sharingOn(() => dialect.isMariaDb),
     insertOrLeave: (table, columns) => `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)})`,
+    // A refused INSERT leaves a shared lock on the row, and two that hold one wait for each other when both want more. This one queues for the whole lock. The
+    // change makes it count 2.
+    insertOrLock: (table, columns, counter) =>
+      `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON DUPLICATE KEY UPDATE ${counter} = ${counter} + 1`,
     insertOrReplace: (table, columns, key) =>
       `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON DUPLICATE KEY UPDATE ${columns
         .filter((column) => !key.includes(column))

@@ -46,7 +46,7 @@ export class OwnTransactions {
       if (doubtful && (await didLand(doubtful))) return doubtful.value;
       const [tried] = await Promise.allSettled([
         this.connections.use(doing, deadline, (connection) =>
-          inTransaction(connection, this.driver.begin, () => runProgram(connection, program(0))),
+          inTransaction(connection, this.driver.begin, () => runProgram(connection, program())),
         ),
       ]);
       // What it ran into may be its own earlier try: some databases hide a new row until it is committed.

@@ -5,14 +5,15 @@
  */
 import type { DataSource } from 'typeorm';
 import type { ToolTransaction } from '../../../contracts/ports/run-store.port.js';
+import { StoreConflictError } from '../../../errors/store/store-conflict.error.js';
 import type { PreparedAppend } from '../append-entries.js';
 import type { ConflictCounter } from '../conflict-counter.js';
-import { forCaller } from '../database-failure.js';
+import { DatabaseFailure, forCaller } from '../database-failure.js';
 import type { Dialect } from '../dialect.js';
 import { queryRunnerOf } from '../host-transaction.js';
 import { LostRaceError } from '../lost-race.error.js';
 import { queryOne, type Program } from '../program.js';
-import type { OwnTransaction, ProgramMaker, RunDatabase } from '../run-database.js';
+import type { JoinedWork, OwnTransaction, ProgramMaker, RunDatabase } from '../run-database.js';
 import { AppendFlusher } from './append-flusher.js';
 import { closed, Connections } from './connections.js';
 import { HostCommits } from './host-commits.js';
@@ -42,7 +43,7 @@ export class PooledDatabase implements RunDatabase {
     private readonly dataSource: DataSource,
     private readonly driver: PooledDriver,
     private readonly timeoutMs: number,
-    conflicts: ConflictCounter,
+    private readonly conflicts: ConflictCounter,
   ) {
     this.dialect = driver.dialect;
     this.connections = new Connections(driver, timeoutMs, conflicts);
@@ -75,7 +76,7 @@ export class PooledDatabase implements RunDatabase {
 
   async read<T>(doing: string, program: ProgramMaker<T>): Promise<T> {
     this.refuseClosed();
-    return this.own.read(doing, () => program(0));
+    return this.own.read(doing, program);
   }
 
   async write<T>(transaction: OwnTransaction<T>): Promise<T> {
@@ -89,7 +90,7 @@ export class PooledDatabase implements RunDatabase {
     return this.appends.append(append);
   }
 
-  async join<T>(doing: string, transaction: unknown, program: ProgramMaker<T>): Promise<T> {
+  async join<T>(doing: string, transaction: unknown, { program, meanwhile }: JoinedWork<T>): Promise<T> {
     this.refuseClosed();
     const queryRunner = queryRunnerOf(transaction, this.dataSource);
     const connection = this.driver.wrap(await queryRunner.connect());
@@ -97,7 +98,11 @@ export class PooledDatabase implements RunDatabase {
       try {
         return await joinOnce(connection, program(races));
       } catch (error) {
-        if (!(error instanceof LostRaceError)) throw forCaller(error, doing);
+        this.conflicts.count(error);
+        if (!isLost(error)) throw forCaller(error, doing);
+        const found = await this.read(doing, meanwhile);
+        if (found !== null) return found;
+        if (error instanceof DatabaseFailure) throw inTheWay(doing, error);
         if (races >= MAX_RACES) throw lostRace(doing);
       }
     }
@@ -112,7 +117,7 @@ export class PooledDatabase implements RunDatabase {
     const deadline = performance.now() + SCHEMA_TIMEOUT_MS;
     try {
       return await this.connections.use(doing, deadline, (connection) =>
-        this.driver.changeSchema(connection, () => runProgram(connection, program(0))),
+        this.driver.changeSchema(connection, () => runProgram(connection, program())),
       );
     } catch (error) {
       throw forCaller(error, doing);
@@ -141,6 +146,7 @@ export class PooledDatabase implements RunDatabase {
   }
 }
 
+/** @throws StoreConflictError where the database has ended the whole transaction of the host */
 async function joinOnce<T>(connection: DriverConnection, program: Program<T>): Promise<T> {
   await connection.control('SAVEPOINT agent_runs_join');
   try {
@@ -148,8 +154,32 @@ async function joinOnce<T>(connection: DriverConnection, program: Program<T>): P
     await connection.control('RELEASE SAVEPOINT agent_runs_join');
     return value;
   } catch (error) {
-    // Where the database has ended the whole transaction, there is nothing left to take back.
-    await connection.control('ROLLBACK TO SAVEPOINT agent_runs_join').catch(() => undefined);
+    try {
+      await connection.control('ROLLBACK TO SAVEPOINT agent_runs_join');
+    } catch {
+      // InnoDB ends the whole transaction of a deadlock's victim, savepoints and all.
+      if (isLost(error)) throw ended(error);
+    }
     throw error;
   }
+}
+
+/** Others were in the way. */
+function isLost(error: unknown): error is LostRaceError | DatabaseFailure {
+  return error instanceof LostRaceError || (error instanceof DatabaseFailure && error.verdict === 'conflict');
+}
+
+function inTheWay(doing: string, { databaseCode }: DatabaseFailure): StoreConflictError {
+  return new StoreConflictError(
+    `The database could not ${doing} in this transaction: ${databaseCode}. Others have committed since it began; repeat the transaction.`,
+    { details: { databaseCode } },
+  );
+}
+
+function ended(error: LostRaceError | DatabaseFailure): StoreConflictError {
+  const databaseCode = error instanceof DatabaseFailure ? error.databaseCode : 'unknown';
+  return new StoreConflictError(
+    `The database has ended the transaction that \`start\` was to join: ${databaseCode}. Nothing of it is left, and what is written now is outside of any transaction: roll it back and repeat it from its beginning.`,
+    { details: { databaseCode } },
+  );
 }

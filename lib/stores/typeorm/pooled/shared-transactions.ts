@@ -105,7 +105,7 @@ export class SharedTransactions {
           () =>
             runTogether(
               connection,
-              members.map((member) => member.transaction.program(0)),
+              members.map((member) => member.transaction.program()),
             ),
           (outcomes) => (sent = outcomes),
         ),

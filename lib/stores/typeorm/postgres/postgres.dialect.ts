@@ -19,8 +19,7 @@ export function postgresDialect(schema?: string): PostgresDialect {
     now: `CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS bigint)`,
     forUpdate: ' FOR UPDATE',
     forUpdateSkipLocked: ' FOR UPDATE SKIP LOCKED',
-    // A transaction with an older snapshot fails as a conflict, which the host must repeat.
-    readLatest: '',
+    locksAbsentRows: false,
     // Not `to_regclass`: it answers from a cache that the wait for the schema lock leaves stale.
     hasSchemaTable:
       `SELECT 1 AS found FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = 'agent_runs_schema' AND ` +
@@ -29,14 +28,19 @@ export function postgresDialect(schema?: string): PostgresDialect {
         : `n.nspname = '${schema.replaceAll("'", "''")}'`),
     bytesOf: (column) => `octet_length(${column})`,
     sharing,
-    insertOrLeave: (table, columns) =>
-      `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON CONFLICT DO NOTHING`,
+    insertOrLeave,
+    // Whoever has the key has committed by then; a shared lock that two could hold, each waiting for the other, there is none.
+    insertOrLock: insertOrLeave,
     insertOrReplace: (table, columns, key) =>
       `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${columns
         .filter((column) => !key.includes(column))
         .map((column) => `${column} = excluded.${column}`)
         .join(', ')}`,
   };
+}
+
+function insertOrLeave(table: string, columns: readonly string[]): string {
+  return `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON CONFLICT DO NOTHING`;
 }
 
 const numbered = new Map<string, string>();

@@ -14,7 +14,7 @@ import { DatabaseFailure, forCaller } from '../database-failure.js';
 import type { Dialect } from '../dialect.js';
 import { queryRunnerOf } from '../host-transaction.js';
 import { JOURNAL_COLUMNS } from '../journal-row.js';
-import type { OwnTransaction, ProgramMaker, RunDatabase } from '../run-database.js';
+import type { JoinedWork, OwnTransaction, ProgramMaker, RunDatabase } from '../run-database.js';
 import { CommitQueue } from './commit-queue.js';
 import { HostTransactions } from './host-transactions.js';
 import { handleOf } from './sqlite-handle.js';
@@ -89,7 +89,7 @@ export class SqliteDatabase implements RunDatabase {
 
   async write<T>({ doing, program }: OwnTransaction<T>): Promise<T> {
     this.refuse(doing);
-    return this.queue.submit(doing, (session) => session.run(program(0)));
+    return this.queue.submit(doing, (session) => session.run(program()));
   }
 
   async append(append: PreparedAppend): Promise<void> {
@@ -103,7 +103,7 @@ export class SqliteDatabase implements RunDatabase {
 
   // Async, so that a refusal is a rejection and never a throw into the caller's turn.
 
-  async join<T>(doing: string, transaction: unknown, program: ProgramMaker<T>): Promise<T> {
+  async join<T>(doing: string, transaction: unknown, { program }: JoinedWork<T>): Promise<T> {
     this.refuseClosed();
     queryRunnerOf(transaction, this.dataSource);
     const session = this.session();
@@ -147,8 +147,8 @@ export class SqliteDatabase implements RunDatabase {
   private readNow<T>(program: ProgramMaker<T>): T {
     const session = this.session();
     // Inside a transaction of the host, or of a tool, reads are part of it.
-    if (session.inTransaction) return session.run(program(0));
-    return session.withoutWaiting(() => session.run(program(0)));
+    if (session.inTransaction) return session.run(program());
+    return session.withoutWaiting(() => session.run(program()));
   }
 
   /** No transaction is open now, so what is there is committed; what is not was rolled back, be it to a savepoint only. */

@@ -14,15 +14,19 @@ export const sqliteDialect: Dialect = {
   now: `CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER)`,
   forUpdate: '',
   forUpdateSkipLocked: '',
-  readLatest: '',
+  locksAbsentRows: false,
   hasSchemaTable: `SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'agent_runs_schema'`,
   bytesOf: (column) => `octet_length(${column})`,
   sharing: null,
-  insertOrLeave: (table, columns) =>
-    `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON CONFLICT DO NOTHING`,
+  insertOrLeave,
+  insertOrLock: insertOrLeave,
   insertOrReplace: (table, columns, key) =>
     `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${columns
       .filter((column) => !key.includes(column))
       .map((column) => `${column} = excluded.${column}`)
       .join(', ')}`,
 };
+
+function insertOrLeave(table: string, columns: readonly string[]): string {
+  return `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON CONFLICT DO NOTHING`;
+}

@@ -146,21 +146,71 @@ describeServers('a run that is created in a transaction of the host, on %s', (ty
     expect(visible).toHaveLength(1);
   });
 
-  it("B164: one that is committed while the host's transaction waits for it does not break the transaction", async () => {
-    let other: Promise<unknown> | undefined;
+  it.each(['READ COMMITTED', 'REPEATABLE READ'] as const)(
+    "B164: one that is committed while the host's transaction at %s waits for it does not break the transaction",
+    async (level) => {
+      let other: Promise<unknown> | undefined;
+      await dataSource.transaction(level, async (first) => {
+        await start(first, 'run-1', { requestId: 'the-same' });
+        other = dataSource.transaction(level, async (second) => {
+          // Its snapshot is older than the other's commit.
+          await second.query('SELECT id FROM orders');
+          const { run, created } = await start(second, 'run-2', { requestId: 'the-same' });
+          expect([run.id, created]).toEqual(['run-1', false]);
+          await insertOrder(second, 1);
+        });
+        await new Promise((next) => setTimeout(next, 100));
+      });
+      await other;
+      expect(await orders()).toEqual([1]);
+      expect((await store.list({ limit: 10 })).items.map(({ id }) => id)).toEqual(['run-1']);
+    },
+  );
+
+  it('SUB-4: does not stand in the way of one in another new session, at REPEATABLE READ', async () => {
+    const inSession = (transaction: unknown, id: string) => {
+      const sessionId = `session-of-${id}`;
+      const session = { id: sessionId, mode: 'serial', headRunId: id, latestCompletedRunId: null } as const;
+      return start(transaction, id, {
+        sessionId,
+        decide: ({ now }) => ({
+          do: 'insert',
+          run: aRun(now, { id, sessionId, sessionMode: 'serial', sessionOrder: 1 }),
+          entries: [{ type: 'run.submitted', at: now, messages: [] }],
+          totals: totalsOf(0),
+          session: { ...session, lastOrder: 1, startedOrder: 1 },
+        }),
+      });
+    };
+    await dataSource.transaction('REPEATABLE READ', async (first) => {
+      await inSession(first, 'run-1');
+      // Done while the first one is still open.
+      await dataSource.transaction('REPEATABLE READ', (second) => inSession(second, 'run-2'));
+      await inSession(first, 'run-3');
+    });
+    expect((await store.list({ limit: 10 })).items).toHaveLength(3);
+  });
+
+  it('STO-3: is refused where it is the victim of a deadlock, and says what is left of the transaction', async () => {
+    await dataSource.query('INSERT INTO orders (id) VALUES (1), (2)');
+    const lock = (manager: EntityManager, id: number) => manager.query(`UPDATE orders SET id = id WHERE id = ${id}`);
+    let victim: Promise<unknown> | undefined;
     await dataSource.transaction(async (first) => {
       await start(first, 'run-1', { requestId: 'the-same' });
-      other = dataSource.transaction(async (second) => {
-        // Its snapshot is older than the other's commit.
-        await second.query('SELECT id FROM orders');
-        const { run, created } = await start(second, 'run-2', { requestId: 'the-same' });
-        expect([run.id, created]).toEqual(['run-1', false]);
-        await insertOrder(second, 1);
+      const work = dataSource.transaction(async (second) => {
+        await lock(second, 2);
+        await start(second, 'run-2', { requestId: 'the-same' });
+      });
+      victim = expect(work).rejects.toMatchObject({
+        code: 'STORE_CONFLICT',
+        message: expect.stringMatching(
+          type === 'mariadb' ? /has ended the transaction.*repeat it from its beginning/ : /repeat the transaction/,
+        ),
       });
       await new Promise((next) => setTimeout(next, 100));
+      await lock(first, 2);
     });
-    await other;
-    expect(await orders()).toEqual([1]);
+    await victim;
     expect((await store.list({ limit: 10 })).items.map(({ id }) => id)).toEqual(['run-1']);
   });
 
