@@ -1,6 +1,6 @@
 /**
- * Finds agents, tools, probes, observers, guardrail and approval resolver among the providers of the whole application: class, factory and value providers, subclasses included. Reads
- * nothing from controllers; a decorator there is a problem.
+ * Finds agents, tools, probes, observers, guardrail and approval resolver among the providers of the whole application: class, factory and value providers,
+ * subclasses included. Reads nothing from controllers; a decorator there is a problem.
  */
 import { Inject, Injectable, Scope } from '@nestjs/common';
 import { SCOPE_OPTIONS_METADATA } from '@nestjs/common/constants.js';

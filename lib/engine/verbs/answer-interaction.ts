@@ -1,6 +1,6 @@
 /**
- * `respond`: an approval or a question is decided exactly once (PPL-3, PPL-8), by a holder of its role. What the person edited or answered is validated before the store is asked;
- * whether it may still be decided is decided under the run's lock, on the store's clock.
+ * `respond`: an approval or a question is decided exactly once (PPL-3, PPL-8), by a holder of its role. What the person edited or answered is validated
+ * before the store is asked; whether it may still be decided is decided under the run's lock, on the store's clock.
  */
 import type { Interaction, InteractionDecision } from '../../contracts/interaction.js';
 import type { JsonObject } from '../../contracts/json.js';
