@@ -7,6 +7,9 @@ import type { Answer, Program, Row, SharedStatement, Statement } from '../progra
 import { packed } from '../sharing.js';
 import type { DriverConnection } from './pooled-driver.js';
 
+/** Characters of text in one statement. */
+const MAX_SIZE = 1_000_000;
+
 /** What a program came to. `alone`: it left, has written nothing, and has to run by itself. */
 export type Outcome<T> = { value: T } | { error: unknown } | 'alone';
 
@@ -42,8 +45,28 @@ function grouped<T>(lanes: readonly Lane<T>[]): Map<string, Lane<T>[]> {
 
 async function advance<T>(connection: Pick<DriverConnection, 'execute'>, group: readonly Lane<T>[]): Promise<void> {
   const { shared } = (group[0] as Lane<T>).statement as Statement;
-  if (shared) return advanceAsOne(connection, group, shared);
-  for (const lane of group) lane.take(await connection.execute(lane.statement as Statement));
+  if (shared) for (const part of parts(group)) await advanceAsOne(connection, part, shared);
+  else for (const lane of group) lane.take(await connection.execute(lane.statement as Statement));
+}
+
+/** No more in one statement than servers take in one packet. */
+function parts<T>(group: readonly Lane<T>[]): Lane<T>[][] {
+  const all: Lane<T>[][] = [];
+  let size = Number.POSITIVE_INFINITY;
+  for (const lane of group) {
+    const its = sizeOf(lane.statement as Statement);
+    if (size + its > MAX_SIZE) {
+      all.push([]);
+      size = 0;
+    }
+    size += its;
+    (all.at(-1) as Lane<T>[]).push(lane);
+  }
+  return all;
+}
+
+function sizeOf({ params }: Statement): number {
+  return params.reduce<number>((sum, value) => sum + (typeof value === 'string' ? value.length : 0), 0);
 }
 
 async function advanceAsOne<T>(
