@@ -210,6 +210,31 @@ describe('a tool that does not end in time and does not listen', () => {
     });
   });
 
+  it('JRN-5: a probe that hangs, of a tool without a timeout, leads to a person a minute after the crash was found', async () => {
+    const clock = new ManualClock();
+    const store = new MemoryRunStore({ clock: () => clock.now() });
+    const hangs = tool('work', () => new Promise(() => undefined), {
+      recovery: 'probe',
+      probe: () => new Promise(() => undefined),
+    });
+    const agents = agent(scriptedModel([{ calls: [{ name: 'work' }] }, { text: 'done' }]), [hangs]);
+    const options = { leaseMs: LEASE_MS, pollMs: 1_000, pollIdleMs: 1_000 };
+    const crashed = await engineOver(store, agents, options, new ManualClock());
+    const { id } = await crashed.runs.start(start);
+    await clock.advance(0);
+    crashed.forget();
+    clock.jump(LEASE_MS * 2);
+    const engine = await engineOver(store, agents, options, clock);
+    await engine.recovery.reconcile();
+    await clock.advance(59_000);
+    expect(await engine.runs.get(id)).toMatchObject({ status: 'running', attempt: 2 });
+    await clock.advance(2_000);
+    expect(await engine.runs.get(id)).toMatchObject({
+      status: 'needs_attention',
+      attention: { reason: 'uncertain_outcome' },
+    });
+  });
+
   it('MOD-8: a guard that hangs is a timeout before the method was entered: an error, whatever the policy', async () => {
     const clock = new ManualClock();
     const store = new MemoryRunStore({ clock: () => clock.now() });

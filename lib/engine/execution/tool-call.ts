@@ -226,6 +226,9 @@ function timedOut(
   }
 }
 
+/** How long a probe may take whose tool has no timeout: it only looks, and a run that waits for it waits for nobody. */
+const PROBE_TIMEOUT_MS = 60_000;
+
 /** Asks the tool's probe about a call whose fate is unknown; a probe that throws, hangs or answers nonsense does not know. */
 export async function probeCall(
   environment: CallEnvironment,
@@ -235,7 +238,7 @@ export async function probeCall(
   controller: AbortController,
 ): Promise<JournalEntry[]> {
   const { clock, run } = environment;
-  const asked = await timedCall(clock, tool.timeoutMs, controller, async () =>
+  const asked = await timedCall(clock, tool.timeoutMs ?? PROBE_TIMEOUT_MS, controller, async () =>
     tool.caller.probe?.({
       runId: run.id,
       operationId: `${run.id}/${call.key}`,
