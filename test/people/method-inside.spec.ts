@@ -4,7 +4,7 @@ import type { ToolContext } from '../../lib/contracts/ports/tool-caller.port.js'
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { agent, tool } from '../support/engine-harness.js';
 import { ENGINE_STORES } from '../support/stores.js';
-import { asksOf, reaches, World } from './world.js';
+import { asksOf, codeOf, reaches, World } from './world.js';
 
 /** An agent whose only tool, a `manual` one, does what the method says. */
 function doing(method: (context: ToolContext) => unknown) {
@@ -67,6 +67,22 @@ describe.each(ENGINE_STORES)('a method that asks in unusual places, on $name', (
     await process.runs.respond(id, approval?.id as string, { decision: 'approve', approver: 'ann' });
     await reaches(process, id, 'completed');
     expect(result()).toMatchObject({ outcome: 'success', output: { answers: { q: 'yes' }, by: 'ann' } });
+    await world.end();
+  });
+
+  it('PPL-3, PPL-8a: an approval inside a method that shows no arguments takes none: they would be said to be approved, and used by nobody', async () => {
+    const { agents, result } = doing(({ requestApproval }) => requestApproval({ reason: 'Refund 100?' }));
+    const world = await World.over(store);
+    const process = await world.process(agents);
+    const { id } = await process.runs.start({ agent: 'support', prompt: 'go' });
+    const [ask] = await asksOf(process, id, 1);
+    await reaches(process, id, 'waiting');
+    const approve = { decision: 'approve', approver: 'ann' } as const;
+    const edited = process.runs.respond(id, ask?.id as string, { ...approve, arguments: { amount: 50 } });
+    expect(await codeOf(edited)).toBe('INVALID_ARGUMENTS');
+    await process.runs.respond(id, ask?.id as string, approve);
+    await reaches(process, id, 'completed');
+    expect(result()).toMatchObject({ outcome: 'success', output: { by: 'ann' } });
     await world.end();
   });
 });

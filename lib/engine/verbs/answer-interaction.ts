@@ -114,9 +114,14 @@ export class AnswerInteraction {
         },
       ]);
     }
-    // What a method asked to approve in the middle of its work has no schema.
-    if (isApproval && given.decision === 'approve' && given.arguments && isGate(asked))
-      return { ...given, arguments: await this.parseEdited(asked, given.arguments) };
+    if (isApproval && given.decision === 'approve' && given.arguments) {
+      if (isGate(asked)) return { ...given, arguments: await this.parseEdited(asked, given.arguments) };
+      // What a method asked to approve in the middle of its work has no schema; but what it never showed it will not look for either.
+      if (Object.keys(asked.arguments ?? {}).length === 0)
+        throw new InvalidArgumentsError(
+          `Interaction ${asked.id} shows no arguments, so there are none to edit. Approve it as it is, or deny it with a note.`,
+        );
+    }
     if (!isApproval && given.action === 'accept') {
       const problems = answerProblems(asked.questions ?? [], given.answers, this.ports.schemas);
       if (problems.length > 0)
