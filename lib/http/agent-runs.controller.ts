@@ -55,8 +55,7 @@ export abstract class AgentRunsController {
     const wait = readWait(query);
     refuseStream(request);
     const options = await this.access.start(actor, readStart(body));
-    const run = await this.runs.start({ ...options, actor });
-    if (run.deduplicated) await this.access.deduplicated(actor, run.id);
+    const run = await this.access.started(actor, () => this.runs.start({ ...options, actor }));
     const headers: Record<string, string> = run.deduplicated ? {} : { Location: this.locationOf(request, run.id) };
     if (wait === undefined) return new HttpAnswer(run.deduplicated ? 200 : 202, run, headers);
     const waited = await this.runs.result(run.id, { timeout: Math.max(1, wait * 1000) });

@@ -248,11 +248,14 @@ describe.each(ADAPTERS)('B057: authorisation on %s', (adapter) => {
 
   it('a request id of somebody else is answered with a conflict, not with their run', async () => {
     const request = { agent: 'clerk', prompt: 'say:secret', requestId: 'same' };
-    await host.post('/agents/runs?wait=30', request).expect(200);
-    const { status, text } = await host.post('/agents/runs', request, bob);
-    expect(status).toBe(409);
-    expect(text).not.toContain('secret');
-    expect(text).not.toContain('alice');
+    const theirs = (await host.post('/agents/runs?wait=30', request).expect(200)).body as { id: string };
+    for (const prompt of [request.prompt, 'say:something else']) {
+      const { status, body, text } = await host.post('/agents/runs', { ...request, prompt }, bob);
+      expect([status, body.code]).toEqual([409, 'REQUEST_CONFLICT']);
+      for (const told of ['secret', 'alice', theirs.id]) expect(text).not.toContain(told);
+    }
+    const { body } = await host.post('/agents/runs', { ...request, prompt: 'say:something else' }).expect(409);
+    expect(body.details).toEqual({ runId: theirs.id });
   });
 
   it('what may be seen but not done is 403', async () => {

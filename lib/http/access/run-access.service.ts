@@ -8,7 +8,9 @@ import type { Interaction } from '../../contracts/interaction.js';
 import type { RunStore } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord } from '../../contracts/run.js';
 import type { ListOptions, PendingInteractionsOptions, StartOptions } from '../../contracts/run-requests.js';
+import type { Run } from '../../contracts/run-view.js';
 import { AGENT_RUNS_STORE } from '../../decorators/agent-runs-store.tokens.js';
+import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { RequestConflictError } from '../../errors/request/request-conflict.error.js';
 import { RunNotFoundError } from '../../errors/request/run-not-found.error.js';
 import type { AgentRunsHttpFeatures } from '../agent-runs-http.options.js';
@@ -80,12 +82,26 @@ export class RunAccess {
     return scope.metadata ? { ...request, metadata: { ...request.metadata, ...scope.metadata } } : request;
   }
 
-  /** A start may be answered with an earlier run: it must be one the actor may read. @throws RequestConflictError */
-  async deduplicated(actor: Actor, runId: string): Promise<void> {
-    if (!this.authorizer) return;
+  /**
+   * A start may be answered with an earlier run, or refused because of one: without the actor's right to read that run, neither tells which it is.
+   * @throws RequestConflictError, and whatever the start throws
+   */
+  async started(actor: Actor, start: () => Promise<Run>): Promise<Run> {
+    try {
+      const run = await start();
+      if (run.deduplicated && !(await this.mayRead(actor, run.id))) throw usedBefore();
+      return run;
+    } catch (error) {
+      const other = AgentRunsError.is(error, 'REQUEST_CONFLICT') ? error.details['runId'] : undefined;
+      if (typeof other === 'string' && !(await this.mayRead(actor, other))) throw usedBefore();
+      throw error;
+    }
+  }
+
+  private async mayRead(actor: Actor, runId: string): Promise<boolean> {
+    if (!this.authorizer) return true;
     const run = await this.load(runId);
-    if (run && (await this.allows(actor, 'read', { run }, run))) return;
-    throw new RequestConflictError('This request id was used before for another request. Use a new one.');
+    return run !== null && (await this.allows(actor, 'read', { run }, run));
   }
 
   /** @returns the filter to list with; null when nothing lies within both it and the scope. @throws HttpProblem 403 */
@@ -169,4 +185,8 @@ function factsOf(run: RunRecord): RunFacts {
 
 function forbidden(action: RunAction): HttpProblem {
   return httpProblem(403, 'FORBIDDEN', `You may not do this: ${action}.`);
+}
+
+function usedBefore(): RequestConflictError {
+  return new RequestConflictError('This request id was used before for another request. Use a new one.');
 }
