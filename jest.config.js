@@ -56,6 +56,11 @@ export default {
       globalTeardown: '<rootDir>/.config/jest.databases-teardown.mjs',
       testMatch: ['<rootDir>/test/crash/**/*.spec.ts'],
     },
-    { ...built, displayName: 'soak', testMatch: ['<rootDir>/test/soak/**/*.spec.ts'] },
+    {
+      ...base,
+      displayName: 'soak',
+      globalSetup: '<rootDir>/.config/jest.soak.mjs',
+      testMatch: ['<rootDir>/test/soak/**/*.spec.ts'],
+    },
   ],
 };

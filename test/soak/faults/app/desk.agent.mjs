@@ -1,0 +1,77 @@
+// One agent with a tool of each recovery policy. The script of a run stands in its prompt, and the run's id in the line below it.
+import { Agent, didNotHappen, happened } from 'nestjs-agent-runs';
+import { scriptedModel } from 'nestjs-agent-runs/testing';
+import { declareProbe, declareTool } from '../../../crash/app/declare-tool.mjs';
+import { Note } from '../../../crash/app/note.mjs';
+
+/**
+ * @param options of `@Agent`
+ * @param hasNotes whether it has its transactional tool, which needs a connection more than others do
+ */
+export function deskAgent(farSide, options, hasNotes) {
+  const script = scriptedModel([], { place: 'prompt', strict: ['results', 'ids'] });
+  const model = {
+    name: script.name,
+    async generate(request) {
+      const index = request.messages.filter(({ role }) => role === 'assistant').length;
+      await farSide.ask({ tool: 'model', runId: runIdIn(request.messages), key: `m${index + 1}` });
+      return script.generate(request);
+    },
+  };
+
+  const ask = (tool, { order }, { runId, operationId, attempt }) => {
+    const key = operationId.slice(runId.length + 1);
+    return farSide.ask({ tool, runId, key, attempt, order });
+  };
+
+  class Tools {
+    look_up(input, context) {
+      return ask('look_up', input, context);
+    }
+
+    refund(input, context) {
+      return ask('refund', input, context);
+    }
+
+    pay(input, context) {
+      return ask('pay', input, context);
+    }
+
+    charge(input, context) {
+      return ask('charge', input, context);
+    }
+
+    async findCharge({ runId, operationId }) {
+      const found = await farSide.ask({ tool: 'find_charge', runId, key: operationId.slice(runId.length + 1) });
+      return found === null ? didNotHappen() : happened(found);
+    }
+
+    async note(input, context) {
+      const answer = await ask('note', input, context);
+      await context.manager.insert(Note, { operationId: context.operationId, text: `for ${input.order}` });
+      return answer;
+    }
+
+    sign(input, context) {
+      return ask('sign', input, context);
+    }
+  }
+  declareTool(Tools, 'look_up', 'safe');
+  declareTool(Tools, 'refund', 'idempotent');
+  declareTool(Tools, 'pay', 'manual');
+  declareTool(Tools, 'charge', 'probe');
+  declareProbe(Tools, 'findCharge', 'charge');
+  if (hasNotes) declareTool(Tools, 'note', 'transactional');
+  declareTool(Tools, 'sign', 'manual', {
+    approval: ({ order }) => ({ reason: 'It binds us.', expiresIn: /^\d+s$/.test(order) ? order : '1h' }),
+  });
+
+  class Desk {}
+  Agent({ name: 'desk', version: '1', instructions: 'Do as the script says.', tools: [Tools], ...options })(Desk);
+  return { model, providers: [Tools, Desk] };
+}
+
+function runIdIn(messages) {
+  const { content } = messages.find(({ role }) => role === 'user');
+  return content[0].text.split('\n')[1];
+}
