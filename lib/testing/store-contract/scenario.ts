@@ -95,6 +95,8 @@ export interface SubmitExtras {
   entries?: JournalEntry[];
   totals?: RunTotals;
   onVisible?: () => void;
+  /** Of the host, to join. */
+  transaction?: unknown;
 }
 
 /** Inserts the run; returns the one that has its request already; refuses an id that is taken. */
@@ -110,6 +112,7 @@ export function submit(
     requestScope,
     requestId,
     ...(extras.onVisible ? { onVisible: extras.onVisible } : {}),
+    ...(extras.transaction === undefined ? {} : { transaction: extras.transaction }),
     decide: ({ now, sameRequest, sameId, session }) => {
       if (sameRequest) return { do: 'return', run: sameRequest };
       if (sameId) return { do: 'refuse', error: new Error(`${id} exists`) };

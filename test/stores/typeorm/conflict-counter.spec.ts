@@ -1,3 +1,4 @@
+import type { CreateResult } from '../../../lib/contracts/ports/run-store.port.js';
 import { submit } from '../../../lib/testing/store-contract/scenario.js';
 import { until } from '../../support/until.js';
 import { describeServers, ServerSubject } from './server-subject.js';
@@ -30,10 +31,15 @@ describeServers('the count of conflicts on %s', (type) => {
   afterAll(() => ServerSubject.dropDatabases(), 60_000);
 
   it('SUB-2: tells how often somebody else had the key first', async () => {
-    const { store } = await subject.open();
+    const { store, dataSource } = await subject.open();
     const request = { requestScope: 'agent:support', requestId: 'the-same' };
-    const outcomes = await Promise.all([1, 2, 3, 4].map((n) => submit(store, { id: `run-${n}`, ...request })));
-    expect(outcomes.filter(({ created }) => created)).toHaveLength(1);
-    expect(store.conflicts()).toEqual({ LOST_RACE: expect.any(Number) });
+    let late: Promise<CreateResult> | undefined;
+    await dataSource.transaction(async (transaction) => {
+      await submit(store, { id: 'run-1', ...request }, { transaction });
+      late = submit(store, { id: 'run-2', ...request });
+      await subject.waitForLockWait();
+    });
+    expect(await late).toMatchObject({ created: false, run: { id: 'run-1' } });
+    expect(store.conflicts()).toEqual({ LOST_RACE: 1 });
   });
 });

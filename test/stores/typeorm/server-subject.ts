@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { DataSource, type DataSourceOptions } from 'typeorm';
 import { describeIf } from '../../support/describe-if.js';
+import { until } from '../../support/until.js';
 import type { TypeOrmRunStoreOptions } from '../../../lib/stores/typeorm/typeorm-run-store.options.js';
 import { TypeOrmRunStore } from '../../../lib/stores/typeorm/typeorm-run.store.js';
 
@@ -101,6 +102,17 @@ export class ServerSubject {
 
   async connect(options: Partial<DataSourceOptions> = {}): Promise<DataSource> {
     return new DataSource({ ...serverOptions(this.type, this.database), ...options } as DataSourceOptions).initialize();
+  }
+
+  /** Resolves when somebody waits for a lock in this database. */
+  async waitForLockWait(): Promise<void> {
+    const waiting =
+      this.type === 'postgres'
+        ? `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`
+        : `SELECT 1 FROM information_schema.innodb_trx t JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE()`;
+    const isThere = async (): Promise<boolean> => (await this.admin.query<unknown[]>(waiting)).length > 0;
+    // InnoDB answers from a copy that it makes anew only when nobody has asked for 100 ms.
+    await until(isThere, 'somebody waiting for a lock', { withinMs: 30_000, everyMs: 150 });
   }
 
   /** One more process, as far as the database can tell: a pool and a store of its own. */
