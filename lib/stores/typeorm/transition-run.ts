@@ -40,7 +40,8 @@ const statements = perDialect((dialect) => {
     lockSessionOrSkip: `SELECT * FROM ${sessions} WHERE id = ?${dialect.forUpdateSkipLocked}`,
     lockRun: `SELECT id FROM ${runs} WHERE id = ?${dialect.forUpdate}`,
     lockRunOrSkip: `SELECT id FROM ${runs} WHERE id = ?${dialect.forUpdateSkipLocked}`,
-    lockNext: `SELECT id FROM ${runs} WHERE session_id = ? AND status = 'queued' AND id <> ? ORDER BY session_order LIMIT 1${dialect.forUpdate}`,
+    // Without a lock: InnoDB locks all that it walks over, which may be the queued runs of other sessions.
+    next: `SELECT id FROM ${runs} WHERE session_id = ? AND status = 'queued' AND id <> ? ORDER BY session_order LIMIT 1`,
     lockRunForMany: forMany(
       sharing,
       (its) => `SELECT v.place AS place FROM ${givenRuns(dialect, its)}${its.lockOrSkip}`,
@@ -122,10 +123,14 @@ function* lock<T>(dialect: Dialect, request: TransitionRequest<T>): Program<Lock
   return { shown, lastFirst: lastFirstOf(row), nextLastFirst: nextRow ? lastFirstOf(nextRow) : null };
 }
 
+/** Runs get in line and leave it under the lock of their session, which is held: nobody changes which one is next. */
 function* lockNext(dialect: Dialect, sessionId: string, runId: string): Program<Row | undefined> {
   const sql = statements(dialect);
-  const next = yield* queryOne(sql.lockNext, [sessionId, runId]);
-  return next ? yield* queryOne(sql.run, [next['id'] as string]) : undefined;
+  const next = yield* queryOne(sql.next, [sessionId, runId]);
+  if (!next) return undefined;
+  const id = next['id'] as string;
+  if (dialect.hasRowLocks) yield* queryOne(sql.lockRun, [id]);
+  return yield* queryOne(sql.run, [id]);
 }
 
 function lastFirstOf(row: Row): number | null {
