@@ -157,8 +157,10 @@ describe('The identity of a process', () => {
     const own = processState(process.pid);
     expect(own).toEqual({ isAlive: true, start: expect.any(String) });
     expect(processState(process.pid)).toEqual(own);
-    expect(processState(process.ppid).start).not.toBe(own.start);
-    const child = spawn(process.execPath, ['-e', ''], { stdio: 'ignore' });
+    // A child, not the parent, which may have started in the same tick of the system's clock.
+    const child = spawn(process.execPath, ['-e', 'process.stdin.resume()'], { stdio: ['pipe', 'ignore', 'ignore'] });
+    expect(processState(child.pid as number).start).not.toBe(own.start);
+    child.stdin.end();
     await once(child, 'exit');
     expect(processState(child.pid as number)).toEqual({ isAlive: false, start: null });
   });
