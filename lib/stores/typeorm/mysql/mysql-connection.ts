@@ -1,7 +1,7 @@
 /** One connection of mysql2 through its callback interface, which is what TypeORM's pool gives. Statements of ours are prepared (`execute`). */
 import type { Answer, Row, SqlValue, Statement } from '../program.js';
 import type { DriverConnection } from '../pooled/pooled-driver.js';
-import { isDuplicateKey, mysqlFailure } from './mysql-failure.js';
+import { isDuplicateKey, isSessionChanged, mysqlFailure } from './mysql-failure.js';
 
 /** The parts of a mysql2 connection that are used here. */
 export interface RawMysqlConnection {
@@ -28,7 +28,11 @@ const SHAPE = { rowsAsArray: false, nestTables: false, namedPlaceholders: false,
 export class MysqlConnection implements DriverConnection {
   private isDestroyed = false;
 
-  constructor(private readonly raw: RawMysqlConnection) {
+  /** @param isOurs borrowed from the pool by us; one of the host's stays the host's */
+  constructor(
+    private readonly raw: RawMysqlConnection,
+    private readonly isOurs = false,
+  ) {
     guard(raw);
   }
 
@@ -39,6 +43,7 @@ export class MysqlConnection implements DriverConnection {
       return { rows: [], changes: (result as { affectedRows: number }).affectedRows };
     } catch (error) {
       if (orLeave && isDuplicateKey(error)) return { rows: [], changes: 0 };
+      if (isSessionChanged(error) && this.isOurs) this.destroy();
       throw mysqlFailure(error);
     }
   }

@@ -34,7 +34,7 @@ export class MysqlDriver implements PooledDriver {
       driver: { obtainMasterConnection(): Promise<RawMysqlConnection> };
     };
     try {
-      return new MysqlConnection(await driver.obtainMasterConnection());
+      return new MysqlConnection(await driver.obtainMasterConnection(), true);
     } catch (error) {
       throw mysqlFailure(error);
     }

@@ -1,21 +1,27 @@
 /** Verdicts on what mysql2 throws. https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html */
 import { DatabaseFailure, type FailureVerdict } from '../database-failure.js';
 
-/** Deadlock, lock wait timeout, record changed since read (MariaDB's snapshot isolation), lock not available at once. */
-const CONFLICTS: ReadonlySet<number> = new Set([1213, 1205, 1020, 3572]);
-/** Server gone or shutting down, too many connections, read only, query killed or timed out. */
+/** Deadlock, lock wait timeout, record changed since read (MariaDB's snapshot isolation), lock not available at once, table changed under a prepared statement. */
+const CONFLICTS: ReadonlySet<number> = new Set([1213, 1205, 1020, 3572, 1615]);
+/** Server gone or shutting down, too many connections or prepared statements (`max_prepared_stmt_count`), read only, query killed or timed out. */
 const PASSING: ReadonlySet<number> = new Set([
-  1040, 1053, 1129, 1203, 1290, 1317, 1836, 1927, 3024, 1969, 1021, 1114, 1041,
+  1461, 1040, 1053, 1129, 1203, 1290, 1317, 1836, 1927, 3024, 1969, 1021, 1114, 1041,
 ]);
 /** The server ended the connection: https://dev.mysql.com/doc/refman/8.4/en/gone-away.html */
 const CONNECTION_ENDED: ReadonlySet<number> = new Set([1053, 1927, 4031]);
+/** The session does not know a prepared statement of ours: a proxy changed the session. */
+const UNKNOWN_STATEMENT = 1243;
 const LOST = /^(PROTOCOL_|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN)/;
 
 export const DUPLICATE_KEY = 1062;
 
 export function mysqlFailure(error: unknown): DatabaseFailure {
   const { code, errno } = factsOf(error);
-  const isLost = (code !== undefined && LOST.test(code)) || CONNECTION_ENDED.has(errno ?? 0) || isFatal(error);
+  const isLost =
+    (code !== undefined && LOST.test(code)) ||
+    CONNECTION_ENDED.has(errno ?? 0) ||
+    isSessionChanged(error) ||
+    isFatal(error);
   return new DatabaseFailure(
     verdictOn(errno, isLost, code),
     code ?? (errno === undefined ? 'unknown' : String(errno)),
@@ -27,6 +33,11 @@ export function mysqlFailure(error: unknown): DatabaseFailure {
 export function isMysqlError(error: unknown): boolean {
   const { code, errno } = factsOf(error);
   return errno !== undefined || (code !== undefined && LOST.test(code));
+}
+
+/** The connection still answers, but must not be used for prepared statements any more. */
+export function isSessionChanged(error: unknown): boolean {
+  return factsOf(error).errno === UNKNOWN_STATEMENT;
 }
 
 export function isDuplicateKey(error: unknown): boolean {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { DriverConnection } from '../pooled/pooled-driver.js';
 import type { Answer, Row, Statement } from '../program.js';
-import { postgresFailure } from './postgres-failure.js';
+import { isSessionChanged, postgresFailure } from './postgres-failure.js';
 
 /** The parts of a pg client that are used here. */
 export interface RawPostgresClient {
@@ -33,6 +33,8 @@ export class PostgresConnection implements DriverConnection {
       const { rows, rowCount } = await this.client.query({ name: nameOf(text), text, values: params });
       return { rows: writes ? [] : rows, changes: rowCount ?? 0 };
     } catch (error) {
+      // A connection of the host's stays the host's.
+      if (isSessionChanged(error) && this.give) this.destroy();
       throw postgresFailure(error);
     }
   }

@@ -7,13 +7,23 @@ const CONFLICTS: ReadonlySet<string> = new Set(['40001', '40P01', '55P03']);
 const PASSING = /^(08|53|57|58)|^25006$/;
 /** The server ended the session. */
 const SESSION_ENDED = /^(08|57P0)/;
+/** A prepared statement that the session does not have, or has although we did not make it: somebody discarded them, or a pooler changed the session. */
+const SESSION_CHANGED: ReadonlySet<string> = new Set(['26000', '42P05']);
 const LOST = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN)/;
 const SQLSTATE = /^[0-9A-Z]{5}$/;
 
 export function postgresFailure(error: unknown): DatabaseFailure {
   const code = codeOf(error);
-  const isLost = code === undefined ? isPgClientError(error) : LOST.test(code) || SESSION_ENDED.test(code);
+  const isLost =
+    code === undefined
+      ? isPgClientError(error)
+      : LOST.test(code) || SESSION_ENDED.test(code) || isSessionChanged(error);
   return new DatabaseFailure(verdictOn(code, isLost), code ?? (isLost ? 'CONNECTION_LOST' : 'unknown'), isLost);
+}
+
+/** The connection still answers, but must not be used for prepared statements any more. */
+export function isSessionChanged(error: unknown): boolean {
+  return SESSION_CHANGED.has(codeOf(error) ?? '');
 }
 
 /** Whether an error that host code threw comes from the database; TypeORM's QueryFailedError carries the driver's code. */
