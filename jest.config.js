@@ -60,6 +60,7 @@ export default {
       ...base,
       displayName: 'soak',
       globalSetup: '<rootDir>/.config/jest.soak.mjs',
+      globalTeardown: '<rootDir>/.config/jest.databases-teardown.mjs',
       testMatch: ['<rootDir>/test/soak/**/*.spec.ts'],
     },
   ],

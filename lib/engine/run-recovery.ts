@@ -44,7 +44,9 @@ export class RunRecovery {
       await this.each(this.notHeld(overdue.expired), (locked) =>
         decideExhaustion(locked, this.ports.options.maxRecoveries),
       );
-      for (const runId of overdue.answered) {
+      // Where a person resumes them, they wait rightly.
+      const forgotten = this.ports.options.resumeAfterAnswers === 'manual' ? [] : overdue.answered;
+      for (const runId of forgotten) {
         await this.guarded('reconcile', runId, () =>
           this.callers.move(runId, false, (locked) => wakeAnswered(locked, this.ports.options)),
         );

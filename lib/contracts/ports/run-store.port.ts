@@ -256,7 +256,10 @@ export interface InteractionQuery {
   limit: number;
 }
 
-/** OPS-2: counts from bounded queries; no ids, no content. */
+/**
+ * OPS-2: counts from bounded queries; no ids, no content. A count may stop at a bound, which is then what it tells; of open runs and asks it must not be below
+ * 10,000. What is told of a long journal may be an estimate.
+ */
 export interface StoreMetrics {
   runsByStatus: Record<RunStatus, number>;
   /** How long the oldest claimable run has been claimable, in ms; null = none is. */

@@ -15,7 +15,15 @@ import type { ImageTables } from './image-tables.js';
 import { claimableSince, isExpired } from './leases.js';
 import { byAge } from './list-order.js';
 
+/** After this, nobody asks any more whose runs these were. */
+const FORGOTTEN_AFTER_MS = 3_600_000;
+
 export function heartbeat(tables: ImageTables, now: number, beat: WorkerBeat): { now: number; leaseExpiresAt: number } {
+  if (!tables.workers.has(beat.workerId)) {
+    for (const { id, leaseExpiresAt } of [...tables.workers.values()]) {
+      if (leaseExpiresAt < now - FORGOTTEN_AFTER_MS) tables.workers.delete(id);
+    }
+  }
   const leaseExpiresAt = now + beat.leaseMs;
   tables.workers.set(beat.workerId, {
     id: beat.workerId,

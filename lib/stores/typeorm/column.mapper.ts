@@ -2,6 +2,7 @@
  * Single values between our types and what drivers take and give. JSON goes in as text whose escapes keep lone surrogates and NUL (RFC 8259), so that no
  * database sees a character it refuses; it is read back from text, or from a value that a driver has parsed already (STO-2).
  */
+import { createHash } from 'node:crypto';
 import { JournalCorruptError } from '../../errors/store/journal-corrupt.error.js';
 import type { SqlValue } from './program.js';
 
@@ -34,12 +35,18 @@ export function fromColumn(kind: ColumnKind, value: unknown): unknown {
   }
 }
 
+/** What an index on every database can hold. */
+const LONGEST_VALUE = 191;
+
 /**
- * A text of the host's as a column to be compared with: what some database refuses or folds (NUL, lone surrogates) is escaped the same way when it is
- * written and when it is looked for.
+ * A text of the host's as a column to be looked for, in the same form when it is written: what some database refuses or folds (NUL, lone surrogates, a blank at
+ * the end) is escaped; a text that is too long for an index is found by its SHA-256.
  */
-export function comparable(text: string): string {
-  return JSON.stringify(text).slice(1, -1);
+export function searchable(text: string): string {
+  // Collations of MySQL and MariaDB may ignore blanks at the end.
+  const escaped = JSON.stringify(text).slice(1, -1).replace(/ $/, '\\u0020');
+  if (escaped.length <= LONGEST_VALUE) return escaped;
+  return `sha256:${createHash('sha256').update(escaped).digest('hex')}`;
 }
 
 /**

@@ -12,21 +12,21 @@ import type {
 } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord, SessionRecord } from '../../contracts/run.js';
 import { StoreConflictError } from '../../errors/store/store-conflict.error.js';
+import { answeredSince } from './answered-since.js';
 import { perDialect, type Dialect } from './dialect.js';
 import { insertJournalRow } from './journal-row.js';
 import type { Landing } from './landing.js';
 import { LostRaceError } from './lost-race.error.js';
 import { metadataRows } from './metadata.mapper.js';
 import { insertOrLeave, query, queryOne, write, type Program, type Row } from './program.js';
-import { RUN_COLUMNS, headerOf, heldBy, runOf, sessionOf } from './run.mapper.js';
+import { RUN_COLUMNS, SESSION_COLUMNS, headerOf, heldBy, runOf, sessionOf } from './run.mapper.js';
 import { recordView } from './run-view.js';
 import { forMany, insertForMany, type Holds, type Sharing } from './sharing.js';
-
-const SESSION_COLUMNS = ['id', 'mode', 'head_run_id', 'latest_completed_run_id', 'last_order', 'started_order'];
 
 const INSERTED: readonly { name: string; holds: Holds }[] = [
   ...RUN_COLUMNS.map((column) => ({ name: column.name, holds: heldBy(column) })),
   { name: 'results', holds: 'number' },
+  { name: 'answered_since', holds: 'number' },
 ];
 
 const statements = perDialect((dialect) => ({
@@ -42,11 +42,12 @@ const statements = perDialect((dialect) => ({
     INSERTED.map(({ name }) => name),
   ),
   insertRunForMany: insertForMany(dialect.sharing, dialect.tables.runs, INSERTED),
-  insertMetadata: `INSERT INTO ${dialect.tables.metadata} (run_id, name, value) VALUES (?, ?, ?)`,
+  insertMetadata: `INSERT INTO ${dialect.tables.metadata} (run_id, name, value, created_at) VALUES (?, ?, ?, ?)`,
   insertMetadataForMany: insertForMany(dialect.sharing, dialect.tables.metadata, [
     { name: 'run_id', holds: 'key' },
     { name: 'name', holds: 'key' },
     { name: 'value', holds: 'text' },
+    { name: 'created_at', holds: 'number' },
   ]),
   sameForMany: forMany(dialect.sharing, (sharing) => nothingIsSame(dialect, sharing)),
 }));
@@ -85,7 +86,11 @@ export function* createRun(
   const run: RunRecord = { ...decision.run, revision: 1, sequence: entries.length, totals };
   const sql = statements(dialect);
   if (decision.session) yield* putSession(dialect, decision.session, situation.session !== null);
-  const isNew = yield* insertOrLeave(sql.insertRun, [...headerOf(run), totals.results], sql.insertRunForMany);
+  const isNew = yield* insertOrLeave(
+    sql.insertRun,
+    [...headerOf(run), totals.results, answeredSince(run, [], situation.now)],
+    sql.insertRunForMany,
+  );
   if (!isNew) throw taken(run, situation);
   const row = entries.length > 0 ? yield* insertJournalRow(dialect, run.id, 1, run.attempt, entries, totals) : null;
   for (const values of metadataRows(run)) yield* write(sql.insertMetadata, values, sql.insertMetadataForMany);

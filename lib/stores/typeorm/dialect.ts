@@ -45,6 +45,10 @@ export interface Dialect {
   readonly hasSchemaTable: string;
   /** Expression: the size of a text column in bytes, without reading the text where the database can. */
   bytesOf(column: string): string;
+  /** Clause after a table: walk this index, and in its order. Empty where the planner sees by itself that a LIMIT makes that the cheapest. */
+  walking(index: string): string;
+  /** Query: `found`, how many rows a table has by what the server knows, without counting them. */
+  estimatedRows(table: string): string;
   /** An INSERT of one row that does nothing where any of its keys is taken. On Postgres never an error, which would end the transaction. */
   insertOrLeave(table: string, columns: readonly string[]): string;
   /**

@@ -4,7 +4,7 @@
  */
 import { askPlace } from '../../contracts/ask-place.js';
 import type { InboxMessage, Interaction } from '../../contracts/interaction.js';
-import { comparable, fromColumn, readable } from './column.mapper.js';
+import { fromColumn, readable, searchable } from './column.mapper.js';
 import type { Row, SqlValue } from './program.js';
 
 export const INTERACTION_COLUMNS = [
@@ -54,7 +54,7 @@ export function interactionRow(one: Interaction): SqlValue[] {
     one.operationKey,
     askPlace(one),
     one.digest,
-    approverRole === null ? null : comparable(approverRole),
+    approverRole === null ? null : searchable(approverRole),
     one.createdAt,
     one.expiresAt,
     one.decidedAt,

@@ -1,103 +1,77 @@
-/** Group of lists: pages in a stable order that begins with creation, filtered by what has an index or a column (STO-8). Values are always bound, never spelled. */
-import { askPlace } from '../../contracts/ask-place.js';
-import type { Interaction } from '../../contracts/interaction.js';
-import type { InteractionQuery, ListQuery, Page } from '../../contracts/ports/run-store.port.js';
-import type { RunMetadata, RunSummary } from '../../contracts/run.js';
-import { comparable } from './column.mapper.js';
-import { marks, padded, type Dialect } from './dialect.js';
-import { interactionOf } from './interaction.mapper.js';
-import { metadataValue } from './metadata.mapper.js';
-import { cursorAfter, placeOf, type ListName, type Places } from './page-cursor.js';
-import { query, type Program, type SqlValue } from './program.js';
+/**
+ * Group of lists: runs, newest first (STO-8). A page costs what it shows, however many runs there are: every way to ask walks an index in the order of the list,
+ * and the rest of a row is read for those that are shown.
+ */
+import type { ListQuery, Page } from '../../contracts/ports/run-store.port.js';
+import type { RunSummary } from '../../contracts/run.js';
+import { RUN_STATUSES, type RunStatus } from '../../contracts/run-status.js';
+import type { Dialect } from './dialect.js';
+import { Filter } from './filter.js';
+import { joinMetadata } from './metadata-filter.js';
+import { firstRows, type Fragment } from './ordered-rows.js';
+import { placeOf } from './page-cursor.js';
+import { pageOf } from './page-of.js';
+import { query, type Program } from './program.js';
 import { SUMMARY_COLUMNS, summaryOf } from './run.mapper.js';
 import { LAST_ROW, lastRowJoin } from './run-view.js';
 
-/** Conditions of a WHERE clause and their values, in step. */
-class Filter {
-  private readonly conditions: string[] = [];
-  readonly params: SqlValue[] = [];
+const COLUMNS = SUMMARY_COLUMNS.map(({ name }) => `r.${name}`).join(', ');
 
-  add(condition: string, ...params: SqlValue[]): this {
-    this.conditions.push(condition);
-    this.params.push(...params);
-    return this;
-  }
-
-  equal(column: string, value: string | undefined): this {
-    return value === undefined ? this : this.add(`${column} = ?`, value);
-  }
-
-  /** An empty list matches nothing. */
-  oneOf(column: string, values: readonly string[] | undefined): this {
-    if (values === undefined) return this;
-    if (values.length === 0) return this.add('1 = 0');
-    const list = padded(values);
-    return this.add(`${column} IN (${marks(list.length)})`, ...list);
-  }
-
-  where(): string {
-    return this.conditions.length === 0 ? '' : ` WHERE ${this.conditions.join(' AND ')}`;
-  }
-}
-
-/** Newest first. */
 export function* listRuns(dialect: Dialect, wanted: ListQuery): Program<Page<RunSummary>> {
-  const filter = new Filter()
-    .equal('r.session_id', wanted.sessionId)
-    .equal('r.agent', wanted.agent)
-    .oneOf('r.status', wanted.statuses)
-    .equal('r.parent_run_id', wanted.parentRunId);
-  addMetadata(filter, 'r.id', wanted.metadata, dialect);
-  if (wanted.cursor !== undefined) {
-    const { createdAt, id } = placeOf('runs', wanted.cursor);
-    filter.add('r.created_at <= ? AND (r.created_at < ? OR r.id < ?)', createdAt, createdAt, id);
-  }
-  const columns = SUMMARY_COLUMNS.map(({ name }) => `r.${name}`).join(', ');
+  if (wanted.statuses?.length === 0) return { items: [] };
+  const { sql, params } = placesOfPage(dialect, wanted);
   const rows = yield* query(
-    `SELECT ${columns}, ${LAST_ROW} FROM ${dialect.tables.runs} r ${lastRowJoin(dialect)}${filter.where()} ORDER BY r.created_at DESC, r.id DESC LIMIT ?`,
-    [...filter.params, wanted.limit + 1],
+    // CROSS, so that SQLite begins with the page, and not with all runs.
+    `SELECT ${COLUMNS}, ${LAST_ROW} FROM (${sql}) page CROSS JOIN ${dialect.tables.runs} r ${lastRowJoin(dialect)} ` +
+      `WHERE r.id = page.id ORDER BY page.created_at DESC, page.id DESC`,
+    params,
   );
   return pageOf('runs', rows.map(summaryOf), wanted.limit, (run) => run);
 }
 
-/** Oldest first, those of one moment by run and in call order. */
-export function* listInteractions(dialect: Dialect, wanted: InteractionQuery): Program<Page<Interaction>> {
+/** Ids of a page and of the run after it. */
+function placesOfPage(dialect: Dialect, wanted: ListQuery): Fragment {
+  const { metadata, cursor, limit } = wanted;
   const filter = new Filter()
-    .oneOf('i.status', wanted.statuses)
-    .equal('i.kind', wanted.kind)
-    .equal('i.run_id', wanted.runId)
-    .equal('i.session_id', wanted.sessionId)
-    .equal('i.agent', wanted.agent)
-    .equal('i.approver_role', wanted.approverRole === undefined ? undefined : comparable(wanted.approverRole));
-  addMetadata(filter, 'i.run_id', wanted.metadata, dialect);
-  if (wanted.cursor !== undefined) {
-    const { createdAt, runId, place, id } = placeOf('interactions', wanted.cursor);
-    filter.add('i.created_at >= ?', createdAt);
-    filter.add('(i.created_at, i.run_id, i.place, i.id) > (?, ?, ?, ?)', createdAt, runId, place, id);
+    .key('r.session_id', wanted.sessionId)
+    .key('r.agent', wanted.agent)
+    .key('r.parent_run_id', wanted.parentRunId);
+  const joins = joinMetadata(dialect, filter, 'r.id', metadata);
+  // Equal to those of the run, and in the index that is walked then.
+  const [createdAt, id] = joins === '' ? ['r.created_at', 'r.id'] : ['m0.created_at', 'm0.run_id'];
+  if (cursor !== undefined) {
+    const place = placeOf('runs', cursor);
+    filter.add(`${createdAt} <= ?`, place.createdAt);
+    filter.add(`(${createdAt} < ? OR ${id} < ?)`, place.createdAt, place.id);
   }
-  const rows = yield* query(
-    `SELECT i.* FROM ${dialect.tables.interactions} i${filter.where()} ORDER BY i.created_at, i.run_id, i.place, i.id LIMIT ?`,
-    [...filter.params, wanted.limit + 1],
-  );
-  return pageOf('interactions', rows.map(interactionOf), wanted.limit, (one) => ({ ...one, place: askPlace(one) }));
+  const statuses = joins === '' ? statusesToWalk(wanted) : [wanted.statuses];
+  const from = `${dialect.tables.runs} r${joins === '' ? walking(dialect, wanted) : joins}`;
+  const selections = statuses.map((some) => {
+    const { sql, params } = filter.and().oneOf('r.status', some).where();
+    return { sql: `SELECT ${createdAt} AS created_at, ${id} AS id FROM ${from}${sql}`, params };
+  });
+  const order = { within: `${createdAt} DESC, ${id} DESC`, byName: 'created_at DESC, id DESC' };
+  return firstRows(selections, order, limit + 1);
 }
 
-/** Every pair selects runs of its own, by the index over names and values. */
-function addMetadata(filter: Filter, runId: string, metadata: RunMetadata = {}, dialect: Dialect): void {
-  for (const [name, value] of Object.entries(metadata)) {
-    const rows = `SELECT m.run_id FROM ${dialect.tables.metadata} m WHERE m.name = ? AND m.value = ?`;
-    filter.add(`${runId} IN (${rows})`, comparable(name), metadataValue(value));
-  }
+/** One selection for each. Apart from the one over all runs, indexes have the order of the list within one status only. */
+function statusesToWalk(wanted: ListQuery): (readonly RunStatus[] | undefined)[] {
+  const statuses = wanted.statuses ?? (keysOf(wanted).length > 0 ? RUN_STATUSES : undefined);
+  return statuses === undefined ? [undefined] : [...new Set(statuses)].map((status) => [status]);
 }
 
-/** One row more than the page was read: it tells whether there is a next one. */
-function pageOf<L extends ListName, Item>(
-  list: L,
-  found: readonly Item[],
-  limit: number,
-  placed: (item: Item) => Places[L],
-): Page<Item> {
-  const items = found.slice(0, limit);
-  const last = items.at(-1);
-  return last && found.length > items.length ? { items, nextCursor: cursorAfter(list, placed(last)) } : { items };
+/** Of several keys the database knows best which one few runs have. */
+function walking(dialect: Dialect, wanted: ListQuery): string {
+  const [key, ...others] = keysOf(wanted);
+  if (others.length > 0) return '';
+  return dialect.walking(key ?? (wanted.statuses ? 'agent_runs_status' : 'agent_runs_list'));
+}
+
+/** Indexes over the keys that are asked for. */
+function keysOf({ sessionId, parentRunId, agent }: ListQuery): string[] {
+  return [
+    ...(sessionId === undefined ? [] : ['agent_runs_session_list']),
+    ...(parentRunId === undefined ? [] : ['agent_runs_parent']),
+    ...(agent === undefined ? [] : ['agent_runs_agent']),
+  ];
 }

@@ -1,57 +1,105 @@
-/** Group `overdue`: offenders against I11 and other things nobody came for, for the sweeps. Ids only: each is decided again under its lock. */
+/**
+ * Group `overdue`: offenders against I11 and other things nobody came for, for the sweeps. Ids only: each is decided again under its lock. Every kind is found by
+ * an index that leads to offenders alone, so a sweep that finds nothing reads nothing, however many runs wait rightly.
+ */
+import { isOffered } from '../../contracts/agent-definition.js';
 import type { OverdueAnswer, OverdueQuery } from '../../contracts/ports/run-store.port.js';
 import { RUN_STATUSES, isSettled } from '../../contracts/run-status.js';
+import { claimableKinds } from './claimable-kinds.js';
 import type { Dialect } from './dialect.js';
 import { expired, leaseJoin, offered } from './due-runs.js';
+import { firstRows } from './ordered-rows.js';
 import { query, queryOne, type Program, type SqlValue } from './program.js';
 
-const OPEN = RUN_STATUSES.filter((status) => !isSettled(status))
-  .map((status) => `'${status}'`)
-  .join(', ');
+const OPEN = RUN_STATUSES.filter((status) => !isSettled(status));
 
 export function* overdueRuns(dialect: Dialect, wanted: OverdueQuery): Program<OverdueAnswer> {
-  const { runs, interactions } = dialect.tables;
   const now = Number((yield* queryOne(`SELECT ${dialect.now} AS clock`))?.['clock']);
-  const ids = function* (condition: string, params: readonly SqlValue[] = [], join = ''): Program<string[]> {
-    const rows = yield* query(
-      `SELECT r.id FROM ${runs} r${join} WHERE ${condition} AND r.contract_version <= ? ORDER BY r.created_at, r.id LIMIT ?`,
-      [...params, wanted.contractVersion, wanted.limit],
-    );
-    return rows.map((row) => row['id'] as string);
-  };
+  const oldest = 'r.created_at, r.id';
   return {
     now,
-    expired: yield* ids(expired(dialect), [], leaseJoin(dialect)),
-    unoffered: yield* unoffered(dialect, wanted, now, ids),
-    pastDeadline: yield* ids(`r.deadline_at <= ? AND r.status IN (${OPEN})`, [now]),
-    answered: yield* ids(answered(dialect)),
-    expiredInteractions: yield* ids(
-      `r.id IN (SELECT i.run_id FROM ${interactions} i WHERE i.status = 'pending' AND i.expires_at <= ?)`,
-      [now],
-    ),
+    expired: yield* find(dialect, wanted, { where: expired(dialect), join: leaseJoin(dialect), order: oldest }),
+    unoffered: yield* unoffered(dialect, wanted, now),
+    pastDeadline: yield* pastDeadline(dialect, wanted, now),
+    answered: yield* find(dialect, wanted, {
+      where: ANSWERED,
+      order: 'r.answered_since',
+      index: 'agent_runs_answered',
+    }),
+    expiredInteractions: yield* withExpiredAsks(dialect, wanted, now),
   };
 }
 
-type Ids = (condition: string, params?: readonly SqlValue[], join?: string) => Program<string[]>;
+/** Waiting for people only, and nobody has anything left to answer; see `answered-since.ts`. */
+export const ANSWERED = 'r.answered_since IS NOT NULL';
 
-/** Claimable since longer than asked, by the moment each status became claimable. */
-function* unoffered(dialect: Dialect, wanted: OverdueQuery, now: number, ids: Ids): Program<string[]> {
-  const before = now - wanted.unofferedAfterMs;
-  const can = wanted.liveOffers.length === 0 ? { sql: '1 = 0', params: [] } : offered(wanted.liveOffers);
-  return yield* ids(
-    `((r.status = 'pending' AND r.updated_at < ?) ` +
-      `OR (r.status = 'retry_wait' AND COALESCE(r.next_attempt_at, r.updated_at) < ? AND COALESCE(r.next_attempt_at, r.updated_at) <= ?) ` +
-      `OR (${expired(dialect)} AND COALESCE(w.lease_expires_at, r.updated_at) < ?)) AND NOT ${can.sql}`,
-    [before, before, now, before, ...can.params],
-    leaseJoin(dialect),
-  );
+interface Search {
+  where: string;
+  params?: readonly SqlValue[];
+  order: string;
+  index?: string;
+  join?: string;
 }
 
-/** Waiting for people only, and nobody has anything left to answer. The reasons are a JSON array of closed words, so their text can be searched. */
-export function answered(dialect: Dialect): string {
-  const others = ['budget', 'child', 'timer', 'signal'].map((reason) => `r.waiting_for NOT LIKE '%"${reason}"%'`);
-  return (
-    `r.status = 'waiting' AND ${others.join(' AND ')} ` +
-    `AND NOT EXISTS (SELECT 1 FROM ${dialect.tables.interactions} i WHERE i.run_id = r.id AND i.status = 'pending')`
+function* find(
+  dialect: Dialect,
+  { contractVersion, limit }: Pick<OverdueQuery, 'contractVersion' | 'limit'>,
+  { where, params = [], order, index, join = '' }: Search,
+): Program<string[]> {
+  const from = `${dialect.tables.runs} r${index === undefined ? '' : dialect.walking(index)}${join}`;
+  const rows = yield* query(
+    `SELECT r.id AS id FROM ${from} WHERE ${where} AND r.contract_version <= ? ORDER BY ${order} LIMIT ?`,
+    [...params, contractVersion, limit],
   );
+  return rows.map((row) => row['id'] as string);
+}
+
+/** Claimable since longer than asked, by the moment each status became claimable. */
+function* unoffered(dialect: Dialect, wanted: OverdueQuery, now: number): Program<string[]> {
+  const before = now - wanted.unofferedAfterMs;
+  const order = 'r.created_at, r.id';
+  const found: string[] = [];
+  const look = function* (search: Omit<Search, 'order'>): Program<void> {
+    if (found.length < wanted.limit)
+      found.push(...(yield* find(dialect, { ...wanted, limit: wanted.limit - found.length }, { ...search, order })));
+  };
+  for (const status of ['pending', 'retry_wait'] as const) {
+    const since = status === 'pending' ? 'r.updated_at' : 'COALESCE(r.next_attempt_at, r.updated_at)';
+    for (const kind of yield* claimableKinds(dialect, status)) {
+      if (isOffered(kind, wanted.liveOffers)) continue;
+      yield* look({
+        where: `r.status = '${status}' AND r.agent = ? AND r.version = ? AND r.definition_hash = ? AND ${since} < ?`,
+        params: [kind.agent, kind.version, kind.definitionHash, before],
+        index: 'agent_runs_queue',
+      });
+    }
+  }
+  const can = wanted.liveOffers.length === 0 ? { sql: '1 = 0', params: [] } : offered(wanted.liveOffers);
+  yield* look({
+    where: `${expired(dialect)} AND COALESCE(w.lease_expires_at, r.updated_at) < ? AND NOT ${can.sql}`,
+    params: [before, ...can.params],
+    join: leaseJoin(dialect),
+  });
+  return found;
+}
+
+function* pastDeadline({ tables, walking }: Dialect, wanted: OverdueQuery, now: number): Program<string[]> {
+  const selections = OPEN.map((status) => ({
+    sql: `SELECT r.id AS id, r.deadline_at AS deadline_at FROM ${tables.runs} r${walking('agent_runs_deadline')} WHERE r.status = '${status}' AND r.deadline_at <= ? AND r.contract_version <= ?`,
+    params: [now, wanted.contractVersion],
+  }));
+  const { sql, params } = firstRows(selections, { within: 'r.deadline_at', byName: 'deadline_at' }, wanted.limit);
+  return (yield* query(sql, params)).map((row) => row['id'] as string);
+}
+
+function* withExpiredAsks({ tables, walking }: Dialect, wanted: OverdueQuery, now: number): Program<string[]> {
+  // A sub-select and no join, which Postgres may begin with all runs.
+  const contract = `(SELECT r.contract_version FROM ${tables.runs} r WHERE r.id = i.run_id)`;
+  const rows = yield* query(
+    `SELECT i.run_id AS id FROM ${tables.interactions} i${walking('agent_run_interactions_expiry')} ` +
+      `WHERE i.status = 'pending' AND i.expires_at <= ? AND ${contract} <= ? ORDER BY i.expires_at LIMIT ?`,
+    [now, wanted.contractVersion, wanted.limit],
+  );
+  // Each run once, however many of its asks have expired.
+  return [...new Set(rows.map((row) => row['id'] as string))];
 }

@@ -8,7 +8,7 @@ import { queryOne, write, type Program } from './program.js';
 const statements = perDialect((dialect) => {
   const { interactions, inbox } = dialect.tables;
   return {
-    interaction: `SELECT * FROM ${interactions} WHERE id = ?${dialect.forUpdate}`,
+    interaction: `SELECT ${INTERACTION_COLUMNS.join(', ')} FROM ${interactions} WHERE id = ?${dialect.forUpdate}`,
     putInteraction: dialect.insertOrReplace(interactions, INTERACTION_COLUMNS, ['id']),
     message: `SELECT status FROM ${inbox} WHERE run_id = ? AND request_id = ?${dialect.forUpdate}`,
     putMessage: dialect.insertOrReplace(inbox, INBOX_COLUMNS, ['run_id', 'request_id']),

@@ -2,25 +2,32 @@
 import type { JournalEntry, SequencedEntry } from '../../contracts/journal-entry.js';
 import type { LeaseView } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord, SessionRecord } from '../../contracts/run.js';
+import type { RunStatus } from '../../contracts/run-status.js';
 import { JournalCorruptError } from '../../errors/store/journal-corrupt.error.js';
 import { fromColumn, readable } from './column.mapper.js';
 import { perDialect, type Dialect } from './dialect.js';
 import { query, queryOne, type Program, type Row } from './program.js';
-import { leaseOf, runOf, sessionOf } from './run.mapper.js';
+import { SESSION_COLUMNS, leaseOf, runOf, sessionOf } from './run.mapper.js';
 import { runView } from './run-view.js';
 
 const statements = perDialect((dialect) => {
-  const { journal, sessions, runs } = dialect.tables;
+  const { journal, sessions } = dialect.tables;
   return {
     run: `${runView(dialect)} WHERE r.id = ?`,
     // A row has at least one entry, so `limit` rows are always enough.
     rows:
       `SELECT first_sequence, entry_count, entries FROM ${journal} WHERE run_id = ? AND first_sequence >= ` +
-      `COALESCE((SELECT MAX(l.first_sequence) FROM ${journal} l WHERE l.run_id = ? AND l.first_sequence <= ?), 0) ORDER BY first_sequence LIMIT ?`,
-    session: `SELECT * FROM ${sessions} WHERE id = ?`,
-    pending: `SELECT COUNT(*) AS found FROM (SELECT 1 AS one FROM ${runs} WHERE status IN ('pending', 'queued') LIMIT ?) counted`,
+      `COALESCE((SELECT l.first_sequence FROM ${journal} l WHERE l.run_id = ? AND l.first_sequence <= ? ORDER BY l.first_sequence DESC LIMIT 1), 0) ` +
+      `ORDER BY first_sequence LIMIT ?`,
+    session: `SELECT ${SESSION_COLUMNS.join(', ')} FROM ${sessions} WHERE id = ?`,
+    pending: `SELECT COUNT(*) AS found FROM (${upTo(dialect, 'pending')} UNION ALL ${upTo(dialect, 'queued')}) counted`,
   };
 });
+
+/** In the order of an index, which is then all that is read. */
+function upTo({ tables, walking }: Dialect, status: RunStatus): string {
+  return `SELECT * FROM (SELECT id FROM ${tables.runs}${walking('agent_runs_status')} WHERE status = '${status}' ORDER BY created_at, id LIMIT ?) ${status}_ones`;
+}
 
 export function* loadRun(dialect: Dialect, runId: string): Program<{ run: RunRecord; lease: LeaseView | null } | null> {
   const row = yield* queryOne(statements(dialect).run, [runId]);
@@ -85,7 +92,7 @@ export function* readSession(dialect: Dialect, sessionId: string): Program<Sessi
   return row ? sessionOf(row) : null;
 }
 
-export function* countPending(dialect: Dialect, upTo: number): Program<number> {
-  const row = yield* queryOne(statements(dialect).pending, [upTo]);
-  return Number(row?.['found']);
+export function* countPending(dialect: Dialect, limit: number): Program<number> {
+  const row = yield* queryOne(statements(dialect).pending, [limit, limit]);
+  return Math.min(limit, Number(row?.['found']));
 }

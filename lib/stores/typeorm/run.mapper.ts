@@ -151,6 +151,15 @@ export function leaseOf(run: Pick<RunRecord, 'status' | 'owner'>, row: Row): Lea
   };
 }
 
+export const SESSION_COLUMNS = [
+  'id',
+  'mode',
+  'head_run_id',
+  'latest_completed_run_id',
+  'last_order',
+  'started_order',
+] as const;
+
 export function sessionOf(row: Row): SessionRecord {
   return {
     id: row['id'] as string,

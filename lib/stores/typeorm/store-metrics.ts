@@ -1,35 +1,49 @@
 /**
- * Group `metrics` (OPS-2): counts without ids or content. Bounded: every scan stops after {@link BOUND} rows, which is then what it tells. Operations are
- * summed from the headers, which carry the number since their last change, and from the last journal rows of the few runs that are running.
+ * Group `metrics` (OPS-2): counts without ids or content. Bounded: a count stops after {@link BOUND} rows of a kind, which is then what it tells; what it tells of a
+ * longer journal is the server's estimate. Operations are summed from the headers, which carry the number since their last change, and from the last journal rows
+ * of the few runs that are running.
  */
 import type { StoreMetrics } from '../../contracts/ports/run-store.port.js';
 import { RUN_STATUSES, type RunStatus } from '../../contracts/run-status.js';
 import { perDialect, type Dialect } from './dialect.js';
 import { expired, leaseJoin } from './due-runs.js';
-import { answered } from './overdue-runs.js';
+import { ANSWERED } from './overdue-runs.js';
 import { query, queryOne, type Program } from './program.js';
 import { totalsOf } from './run.mapper.js';
 import { LAST_ROW, lastRowJoin } from './run-view.js';
 
-/** Rows after which a count stops. */
-export const BOUND = 100_000;
+/** Rows of a kind after which a count stops. */
+export const BOUND = 10_000;
+/** Pending runs among which the one that has waited longest is looked for: those that were created first. */
+const OLDEST = 1_000;
 
 const statements = perDialect((dialect) => {
   const { runs, journal, interactions } = dialect.tables;
-  const first = (columns: string, from: string) => `(SELECT ${columns} FROM ${from} LIMIT ${BOUND}) bounded`;
   const { now } = dialect;
+  const byStatus = `${runs}${dialect.walking('agent_runs_status')}`;
+  // Each status by itself: of all runs together, those that were settled long ago would be counted and the open ones never reached.
+  const counted = (status: RunStatus): string =>
+    `SELECT '${status}' AS status, COUNT(*) AS found, SUM(results) AS results FROM ` +
+    `(SELECT results FROM ${byStatus} WHERE status = '${status}' ORDER BY created_at, id LIMIT ${BOUND}) bounded`;
+  const oldest = [
+    `SELECT MIN(since) AS since FROM (SELECT updated_at AS since FROM ${byStatus} WHERE status = 'pending' ORDER BY created_at, id LIMIT ${OLDEST}) first_ones`,
+    `SELECT MIN(next_attempt_at) FROM ${runs} WHERE status = 'retry_wait' AND next_attempt_at <= (SELECT ${now})`,
+    `SELECT MIN(updated_at) FROM ${runs} WHERE status = 'retry_wait' AND next_attempt_at IS NULL`,
+    `SELECT MIN(COALESCE(w.lease_expires_at, r.updated_at)) FROM ${runs} r${leaseJoin(dialect)} WHERE ${expired(dialect)}`,
+  ];
+  const upTo = (from: string): string =>
+    `SELECT COUNT(*) AS found FROM (SELECT 1 AS one FROM ${from} LIMIT ${BOUND}) bounded`;
   return {
-    byStatus: `SELECT status, COUNT(*) AS found, SUM(results) AS results FROM ${first('status, results', runs)} GROUP BY status`,
+    byStatus: RUN_STATUSES.map(counted).join(' UNION ALL '),
     running: `SELECT r.id AS id, r.results AS results, ${LAST_ROW} FROM ${runs} r ${lastRowJoin(dialect)} WHERE r.status = 'running' LIMIT ${BOUND}`,
-    oldest:
-      `SELECT MIN(since) AS since, ${now} AS clock FROM (` +
-      `SELECT MIN(r.updated_at) AS since FROM ${runs} r WHERE r.status = 'pending' ` +
-      `UNION ALL SELECT MIN(COALESCE(r.next_attempt_at, r.updated_at)) FROM ${runs} r WHERE r.status = 'retry_wait' AND COALESCE(r.next_attempt_at, r.updated_at) <= ${now} ` +
-      `UNION ALL SELECT MIN(COALESCE(w.lease_expires_at, r.updated_at)) FROM ${runs} r${leaseJoin(dialect)} WHERE ${expired(dialect)}) claimable`,
-    interactions: `SELECT COUNT(*) AS found FROM ${first('1 AS one', `${interactions} WHERE status = 'pending'`)}`,
-    journal: `SELECT COUNT(*) AS found, SUM(bytes) AS bytes FROM ${first(`${dialect.bytesOf('entries')} AS bytes`, journal)}`,
-    expired: `SELECT COUNT(*) AS found FROM ${runs} r${leaseJoin(dialect)} WHERE ${expired(dialect)}`,
-    answered: `SELECT COUNT(*) AS found FROM ${runs} r WHERE ${answered(dialect)}`,
+    oldest: `SELECT MIN(since) AS since, ${now} AS clock FROM (${oldest.join(' UNION ALL ')}) claimable`,
+    interactions: upTo(`${interactions}${dialect.walking('agent_run_interactions_expiry')} WHERE status = 'pending'`),
+    journal:
+      `SELECT COUNT(*) AS found, SUM(bytes) AS bytes FROM ` +
+      `(SELECT ${dialect.bytesOf('entries')} AS bytes FROM ${journal} ORDER BY run_id, first_sequence LIMIT ${BOUND}) bounded`,
+    rows: dialect.estimatedRows(journal),
+    expired: upTo(`${runs} r${leaseJoin(dialect)} WHERE ${expired(dialect)}`),
+    answered: upTo(`${runs} r WHERE ${ANSWERED}`),
   };
 });
 
@@ -39,21 +53,30 @@ export function* readMetrics(dialect: Dialect): Program<StoreMetrics> {
   let operations = 0;
   for (const row of yield* query(sql.byStatus)) {
     runsByStatus[row['status'] as RunStatus] = Number(row['found']);
-    operations += Number(row['results']);
+    operations += Number(row['results'] ?? 0);
   }
   for (const row of yield* query(sql.running)) operations += totalsOf(row).results - Number(row['results']);
   const oldest = yield* queryOne(sql.oldest);
   const since = oldest?.['since'] ?? null;
-  const journal = yield* queryOne(sql.journal);
   return {
     runsByStatus,
     oldestClaimableMs: since === null ? null : Math.max(0, Number(oldest?.['clock']) - Number(since)),
     openInteractions: yield* count(sql.interactions),
     operations,
-    journalRows: Number(journal?.['found']),
-    journalBytes: Number(journal?.['bytes'] ?? 0),
+    ...(yield* journalSize(dialect)),
     offenders: (yield* count(sql.expired)) + (yield* count(sql.answered)),
   };
+}
+
+/** Counted, or beyond the bound estimated: rows by the server's statistics, bytes by the average of those that were counted. */
+function* journalSize(dialect: Dialect): Program<Pick<StoreMetrics, 'journalRows' | 'journalBytes'>> {
+  const sql = statements(dialect);
+  const counted = yield* queryOne(sql.journal);
+  const rows = Number(counted?.['found']);
+  const bytes = Number(counted?.['bytes'] ?? 0);
+  if (rows < BOUND) return { journalRows: rows, journalBytes: bytes };
+  const estimate = Math.max(rows, yield* count(sql.rows));
+  return { journalRows: estimate, journalBytes: Math.round((bytes / rows) * estimate) };
 }
 
 function* count(sql: string): Program<number> {

@@ -3,6 +3,7 @@
  * reads what the decider is shown in later statements; then writes what it was told. Settled runs are left only as RUN-1 allows (I4), a decision binds
  * once (I7), and the run's header is changed by one UPDATE that must hit one row.
  */
+import type { Interaction } from '../../contracts/interaction.js';
 import type {
   LockedRun,
   RunWrite,
@@ -14,13 +15,15 @@ import { respectsSettled } from '../../contracts/run-transitions.js';
 import type { RunRecord, SessionChange } from '../../contracts/run.js';
 import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
 import { BrokenStoreError } from '../../errors/store/broken-store.error.js';
+import { answeredSince, asksAfter } from './answered-since.js';
+import { fromColumn } from './column.mapper.js';
 import { perDialect, type Dialect } from './dialect.js';
-import { inboxMessageOf, interactionOf } from './interaction.mapper.js';
+import { INBOX_COLUMNS, INTERACTION_COLUMNS, inboxMessageOf, interactionOf } from './interaction.mapper.js';
 import { insertJournalRow, type WrittenRow } from './journal-row.js';
 import type { Landing } from './landing.js';
 import { putInteraction, putMessage } from './put-interaction.js';
 import { query, queryOne, write, type Program, type Row, type SharedStatement } from './program.js';
-import { changedColumns, leaseOf, lockedRunOf, sessionOf, totalsText } from './run.mapper.js';
+import { SESSION_COLUMNS, changedColumns, leaseOf, lockedRunOf, sessionOf, totalsText } from './run.mapper.js';
 import { runView } from './run-view.js';
 import { forMany, parameter, type Holds, type Sharing } from './sharing.js';
 
@@ -31,25 +34,27 @@ const statements = perDialect((dialect) => {
   const { runs, sessions, interactions, inbox, journal } = dialect.tables;
   // Most runs have neither asks nor messages: their numbers save two statements.
   const numbers = [
+    'r.answered_since AS answered_since',
     `(SELECT COUNT(*) FROM ${interactions} i WHERE i.run_id = r.id AND ${UNUSED}) AS asks`,
     `(SELECT COUNT(*) FROM ${inbox} m WHERE m.run_id = r.id) AS messages`,
   ];
   return {
     sessionOf: `SELECT session_id FROM ${runs} WHERE id = ?`,
-    lockSession: `SELECT * FROM ${sessions} WHERE id = ?${dialect.forUpdate}`,
-    lockSessionOrSkip: `SELECT * FROM ${sessions} WHERE id = ?${dialect.forUpdateSkipLocked}`,
+    lockSession: `SELECT ${SESSION_COLUMNS.join(', ')} FROM ${sessions} WHERE id = ?${dialect.forUpdate}`,
+    lockSessionOrSkip: `SELECT ${SESSION_COLUMNS.join(', ')} FROM ${sessions} WHERE id = ?${dialect.forUpdateSkipLocked}`,
     lockRun: `SELECT id FROM ${runs} WHERE id = ?${dialect.forUpdate}`,
     lockRunOrSkip: `SELECT id FROM ${runs} WHERE id = ?${dialect.forUpdateSkipLocked}`,
     // Without a lock: InnoDB locks all that it walks over, which may be the queued runs of other sessions.
-    next: `SELECT id FROM ${runs} WHERE session_id = ? AND status = 'queued' AND id <> ? ORDER BY session_order LIMIT 1`,
+    next: `SELECT id FROM ${runs}${dialect.walking('agent_runs_session')} WHERE session_id = ? AND status = 'queued' AND id <> ? ORDER BY session_order LIMIT 1`,
     lockRunForMany: forMany(
       sharing,
       (its) => `SELECT v.place AS place FROM ${givenRuns(dialect, its)}${its.lockOrSkip}`,
     ),
     run: `${runView(dialect, numbers)} WHERE r.id = ?`,
     runForMany: forMany(sharing, (its) => runView(dialect, ['v.place AS place', ...numbers], givenRuns(dialect, its))),
-    interactions: `SELECT * FROM ${interactions} WHERE run_id = ? AND ${UNUSED} ORDER BY created_at, place, id`,
-    inbox: `SELECT * FROM ${inbox} WHERE run_id = ? ORDER BY position`,
+    interactions: `SELECT ${INTERACTION_COLUMNS.join(', ')} FROM ${interactions} WHERE run_id = ? AND ${UNUSED} ORDER BY created_at, place, id`,
+    inbox: `SELECT ${INBOX_COLUMNS.join(', ')} FROM ${inbox} WHERE run_id = ? ORDER BY position`,
+    setAnswered: `UPDATE ${runs} SET answered_since = ? WHERE id = ?`,
     setTotals: `UPDATE ${journal} SET totals = ? WHERE run_id = ? AND first_sequence = ?`,
   };
 });
@@ -61,6 +66,7 @@ function givenRuns({ tables }: Dialect, { given, joined }: Sharing): string {
 
 interface Locked {
   shown: LockedRun;
+  answeredSince: number | null;
   /** First sequence of the run's last journal row; null before the first. */
   lastFirst: number | null;
   nextLastFirst: number | null;
@@ -77,17 +83,40 @@ export function* transitionRun<T>(
   // What was read, for the writes: the decider may change what it is shown.
   const before = { ...shown.run };
   const next = shown.nextInSession && { ...shown.nextInSession };
+  const asks = shown.interactions.map((ask) => ({ ...ask }));
   const sessionId = shown.session?.id;
   const decision = request.decide(shown);
   checkShown(decision, { hasSession: sessionId !== undefined, hasNext: next !== null });
+  const answered = answeredAfter(locked.answeredSince, before, asks, decision, now);
   const { value: run, row } = decision.run
-    ? yield* writeRun(dialect, before, locked.lastFirst, decision.run, now)
+    ? yield* writeRun(dialect, { run: before, lastFirst: locked.lastFirst, answered }, decision.run, now)
     : { value: before, row: null };
+  if (answered !== locked.answeredSince && run.revision === before.revision)
+    yield* write(statements(dialect).setAnswered, [answered, run.id]);
   if (decision.session && sessionId !== undefined) yield* changeSession(dialect, sessionId, decision.session);
-  if (decision.nextInSession && next) yield* writeRun(dialect, next, locked.nextLastFirst, decision.nextInSession, now);
+  if (decision.nextInSession && next)
+    yield* writeRun(
+      dialect,
+      { run: next, lastFirst: locked.nextLastFirst, answered: null },
+      decision.nextInSession,
+      now,
+    );
   for (const interaction of decision.interactions ?? []) yield* putInteraction(dialect, interaction);
   for (const message of decision.inbox ?? []) yield* putMessage(dialect, message);
   return { value: { outcome: 'done', result: decision.result, run }, row };
+}
+
+/** Who has been answered stays so from the first moment on. */
+function answeredAfter<T>(
+  since: number | null,
+  run: RunRecord,
+  asks: readonly Interaction[],
+  decision: TransitionDecision<T>,
+  now: number,
+): number | null {
+  const { status = run.status, waitingFor = run.waitingFor } = decision.run?.change ?? {};
+  const until = answeredSince({ status, waitingFor }, asksAfter(asks, decision.interactions), now);
+  return until === null ? null : (since ?? until);
 }
 
 function* lock<T>(dialect: Dialect, request: TransitionRequest<T>): Program<Locked | 'not_found' | 'busy'> {
@@ -120,7 +149,12 @@ function* lock<T>(dialect: Dialect, request: TransitionRequest<T>): Program<Lock
     session: session ? sessionOf(session) : null,
     nextInSession: nextRow ? lockedRunOf(nextRow) : null,
   };
-  return { shown, lastFirst: lastFirstOf(row), nextLastFirst: nextRow ? lastFirstOf(nextRow) : null };
+  return {
+    shown,
+    answeredSince: fromColumn('number', row['answered_since']) as number | null,
+    lastFirst: lastFirstOf(row),
+    nextLastFirst: nextRow ? lastFirstOf(nextRow) : null,
+  };
 }
 
 /** Runs get in line and leave it under the lock of their session, which is held: nobody changes which one is next. */
@@ -148,11 +182,17 @@ function unshown(what: string): BrokenStoreError {
   );
 }
 
+/** A run as it was read under the lock, and what its row shall say of its asks. */
+interface LockedRow {
+  run: RunRecord;
+  lastFirst: number | null;
+  answered: number | null;
+}
+
 /** @returns the run as after the write, detached from what the decider holds */
 function* writeRun(
   dialect: Dialect,
-  run: RunRecord,
-  lastFirst: number | null,
+  { run, lastFirst, answered }: LockedRow,
   { change, entries, totals }: RunWrite,
   now: number,
 ): Program<Landing<RunRecord>> {
@@ -170,7 +210,7 @@ function* writeRun(
     const { sql, shared } = updateOf(dialect, columns);
     const matched = yield* write(
       sql,
-      [...columns.map(({ value }) => value), after.revision, now, after.totals.results, run.id, run.revision],
+      [...columns.map(({ value }) => value), after.revision, now, after.totals.results, answered, run.id, run.revision],
       shared,
     );
     if (matched !== 1) {
@@ -200,7 +240,7 @@ interface Update {
 type Column = Readonly<{ name: string; holds: Holds }>;
 
 /** Follow the changed columns. */
-const WRITTEN_ALWAYS: readonly Column[] = ['revision', 'updated_at', 'results'].map((name) => ({
+const WRITTEN_ALWAYS: readonly Column[] = ['revision', 'updated_at', 'results', 'answered_since'].map((name) => ({
   name,
   holds: 'number',
 }));

@@ -36,7 +36,8 @@ import { dueRuns } from './due-runs.js';
 import { hasRowLanded } from './journal-row.js';
 import { KnownPlaces } from './known-places.js';
 import type { Landing } from './landing.js';
-import { listInteractions, listRuns } from './list-runs.js';
+import { listInteractions } from './list-interactions.js';
+import { listRuns } from './list-runs.js';
 import { isCurrent, migrateSchema, readSchema, refuseToMigrate } from './migrations/migrate-schema.js';
 import { SCHEMA_STEPS } from './migrations/schema-steps.js';
 import { overdueRuns } from './overdue-runs.js';
@@ -54,6 +55,8 @@ export class TypeOrmRunStore extends RunStore {
   private readonly places = new KnownPlaces();
   private readonly counter = new ConflictCounter();
   private readonly migrates: boolean;
+  /** Workers of this process that have beaten. */
+  private readonly beating = new Set<string>();
 
   /** @throws InvalidConfigurationError for a database that is not supported */
   constructor(dataSource: DataSource, options: TypeOrmRunStoreOptions = {}) {
@@ -160,8 +163,15 @@ export class TypeOrmRunStore extends RunStore {
     return this.database.read('look for overdue runs', () => overdueRuns(this.database.dialect, query));
   }
 
-  heartbeat(workerBeat: WorkerBeat): Promise<{ now: number; leaseExpiresAt: number }> {
-    return this.database.write({ doing: 'renew a lease', program: () => beat(this.database.dialect, workerBeat) });
+  async heartbeat(workerBeat: WorkerBeat): Promise<{ now: number; leaseExpiresAt: number }> {
+    const { workerId } = workerBeat;
+    const isFirst = !this.beating.has(workerId);
+    const answer = await this.database.write({
+      doing: 'renew a lease',
+      program: () => beat(this.database.dialect, workerBeat, isFirst),
+    });
+    this.beating.add(workerId);
+    return answer;
   }
 
   async retireWorker(workerId: string): Promise<void> {

@@ -5,6 +5,9 @@ import { fromColumn } from './column.mapper.js';
 import { perDialect, type Dialect } from './dialect.js';
 import { query, queryOne, write, type Program } from './program.js';
 
+/** After this, nobody asks any more whose runs these were. */
+const FORGOTTEN_AFTER_MS = 3_600_000;
+
 const WORKER_COLUMNS = ['id', 'started_at', 'heartbeat_at', 'lease_expires_at', 'offers'];
 
 const statements = perDialect((dialect) => {
@@ -13,18 +16,29 @@ const statements = perDialect((dialect) => {
     clock: `SELECT ${dialect.now} AS clock`,
     beat: dialect.insertOrReplace(workers, WORKER_COLUMNS, ['id']),
     retire: `DELETE FROM ${workers} WHERE id = ?`,
+    forgotten: `SELECT id FROM ${workers} WHERE lease_expires_at < ? ORDER BY id`,
+    forget: `DELETE FROM ${workers} WHERE id = ? AND lease_expires_at < ?`,
     live: `SELECT ${WORKER_COLUMNS.join(', ')} FROM ${workers} WHERE lease_expires_at > ${dialect.now} ORDER BY id`,
   };
 });
 
-/** The lease counts from a moment before the row is written, never from one after it. */
+/**
+ * The lease counts from a moment before the row is written, never from one after it.
+ * @param isFirst also clears rows of processes that died: found by a plain read, so that no living one is waited for
+ */
 export function* beat(
   dialect: Dialect,
   { workerId, leaseMs, startedAt, offers }: WorkerBeat,
+  isFirst: boolean,
 ): Program<{ now: number; leaseExpiresAt: number }> {
-  const now = Number((yield* queryOne(statements(dialect).clock))?.['clock']);
+  const sql = statements(dialect);
+  const now = Number((yield* queryOne(sql.clock))?.['clock']);
   const leaseExpiresAt = now + leaseMs;
-  yield* write(statements(dialect).beat, [workerId, startedAt, now, leaseExpiresAt, JSON.stringify(offers)]);
+  if (isFirst) {
+    const before = now - FORGOTTEN_AFTER_MS;
+    for (const { id } of yield* query(sql.forgotten, [before])) yield* write(sql.forget, [id as string, before]);
+  }
+  yield* write(sql.beat, [workerId, startedAt, now, leaseExpiresAt, JSON.stringify(offers)]);
   return { now, leaseExpiresAt };
 }
 

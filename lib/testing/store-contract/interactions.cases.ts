@@ -70,6 +70,30 @@ export const interactionCases: readonly StoreCase[] = [
     },
   ),
 
+  storeCase('STO-5', 'roles that look alike are different, however long they are', async ({ store }) => {
+    await submit(store, { id: 'run-1' });
+    const roles = [
+      'finance',
+      'Finance',
+      'finance ',
+      'f\u00efnance',
+      'fin\0ance',
+      `${'r'.repeat(300)}a`,
+      `${'r'.repeat(300)}b`,
+    ];
+    await ask(
+      store,
+      roles.map((approverRole, n) => anInteraction({ id: `ask-${n}`, approverRole })),
+    );
+    for (const [n, approverRole] of roles.entries()) {
+      const { items } = await store.interactions({ approverRole, limit: 10 });
+      assert.deepEqual(
+        items.map((asked) => [asked.id, asked.approverRole]),
+        [[`ask-${n}`, approverRole]],
+      );
+    }
+  }),
+
   storeCase(
     'PPL-9',
     'asks of one moment are listed by run, and within a run in call order, whatever their ids are',

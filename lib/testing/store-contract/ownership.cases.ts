@@ -60,6 +60,19 @@ export const ownershipCases: readonly StoreCase[] = [
     },
   ),
 
+  storeCase('OWN-3', 'rows of workers that died long ago are cleared when a worker begins', async ({ store }) => {
+    await running(store, { id: 'run-1' }, 'worker-dead');
+    await beat(store, 'worker-late', -60_000);
+    await beat(store, 'worker-dead', -3_700_000);
+    const rowOf = async (): Promise<number | null | undefined> => (await store.load('run-1'))?.lease?.heartbeatAt;
+    assert.ok(await rowOf(), 'the row is there until then');
+    await beat(store, 'worker-new');
+    assert.equal(await rowOf(), null, 'the row is gone, and its run as good as expired');
+    assert.deepEqual((await store.overdue(OVERDUE)).expired, ['run-1']);
+    await beat(store, 'worker-late');
+    assert.deepEqual((await store.liveWorkers()).map(({ id }) => id).sort(), ['worker-late', 'worker-new']);
+  }),
+
   storeCase('OWN-4', 'a running run shows the lease of its owner, any other run shows none', async (subject) => {
     const { store } = subject;
     await submit(store, { id: 'run-1' });
@@ -299,6 +312,36 @@ export const ownershipCases: readonly StoreCase[] = [
     await waiting('budget', ['approval', 'budget'], ['approved']);
     await submit(store, { id: 'pending' });
     assert.deepEqual((await store.overdue(OVERDUE)).answered, ['answered']);
+  }),
+
+  storeCase('PPL-6', 'the sweep finds such a run as long as it has nothing left to wait for', async ({ store }) => {
+    const answered = async (): Promise<string[]> => (await store.overdue(OVERDUE)).answered;
+    const first = anInteraction({ id: 'first' });
+    await submit(store, { status: 'waiting', waitingFor: ['approval'] });
+    assert.deepEqual(await answered(), ['run-1'], 'it never asked');
+    await ask(store, [first, anInteraction({ id: 'second' })]);
+    assert.deepEqual(await answered(), []);
+    await ask(store, [{ ...first, status: 'approved' }]);
+    assert.deepEqual(await answered(), [], 'one ask is open');
+    await ask(store, [anInteraction({ id: 'second', status: 'denied' })]);
+    assert.deepEqual(await answered(), ['run-1'], 'both are decided, though the run itself was not written');
+    await change(store, 'run-1', { waitingFor: ['approval', 'budget'] });
+    assert.deepEqual(await answered(), [], 'it waits for tokens too');
+    await change(store, 'run-1', { waitingFor: ['approval'] });
+    assert.deepEqual(await answered(), ['run-1']);
+    await ask(store, [anInteraction({ id: 'third' })]);
+    assert.deepEqual(await answered(), []);
+    await store.transition({
+      runId: 'run-1',
+      decide: () => ({
+        result: null,
+        run: { change: { activeMs: 1 }, entries: [] },
+        interactions: [anInteraction({ id: 'third', status: 'expired' })],
+      }),
+    });
+    assert.deepEqual(await answered(), ['run-1'], 'run and ask were written together');
+    await change(store, 'run-1', { status: 'pending', waitingFor: [] });
+    assert.deepEqual(await answered(), []);
   }),
 
   storeCase('PPL-5', 'the sweep finds runs with an ask that has expired', async ({ store }) => {

@@ -2,10 +2,10 @@ import { metadataRows, metadataValue } from '../../../lib/stores/typeorm/metadat
 
 describe('metadata as rows', () => {
   it('decision 27: are found by their text, whatever type they were given with', () => {
-    expect(metadataRows({ id: 'run-1', metadata: { tenant: 'a', amount: 1, vip: true } })).toEqual([
-      ['run-1', 'tenant', 'a'],
-      ['run-1', 'amount', '1'],
-      ['run-1', 'vip', 'true'],
+    expect(metadataRows({ id: 'run-1', createdAt: 7, metadata: { tenant: 'a', amount: 1, vip: true } })).toEqual([
+      ['run-1', 'tenant', 'a', 7],
+      ['run-1', 'amount', '1', 7],
+      ['run-1', 'vip', 'true', 7],
     ]);
   });
 

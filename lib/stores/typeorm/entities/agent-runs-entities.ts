@@ -46,23 +46,16 @@ const NUMBERS = {
 
 function indexOptions(
   type: DatabaseType,
-  { name, columns, isUnique, onlyWhereSet }: IndexDefinition,
+  { name, columns, isUnique, where = {} }: IndexDefinition,
 ): EntitySchemaIndexOptions {
+  const condition = type === 'postgres' || type === 'better-sqlite3' ? where[type] : undefined;
   return {
     name,
     columns: [...columns],
     unique: isUnique === true,
-    ...(onlyWhereSet !== undefined && PARTIAL_INDEXES[type] && { where: PARTIAL_INDEXES[type](onlyWhereSet) }),
+    ...(condition !== undefined && { where: condition }),
   };
 }
-
-/** The condition as the database tells it back; null where it has no partial indexes. */
-const PARTIAL_INDEXES: Record<DatabaseType, ((column: string) => string) | null> = {
-  'better-sqlite3': (column) => `${column} IS NOT NULL`,
-  mysql: null,
-  mariadb: null,
-  postgres: (column) => `(${column} IS NOT NULL)`,
-};
 
 const SQLITE_TYPES: Record<ColumnHolds, ColumnType> = {
   key: { type: 'varchar', length: 191 },

@@ -17,8 +17,8 @@ export interface IndexDefinition {
   readonly name: string;
   readonly columns: readonly string[];
   readonly isUnique?: true;
-  /** The column that must not be null for a row to be in it, on databases with partial indexes. */
-  readonly onlyWhereSet?: string;
+  /** Which rows are in it, on databases with partial indexes: the condition in the words in which the database tells it back. */
+  readonly where?: Readonly<Partial<Record<'postgres' | 'better-sqlite3', string>>>;
 }
 
 export interface TableDefinition {
@@ -34,6 +34,22 @@ type Extra = Partial<Pick<ColumnDefinition, 'isPrimary' | 'isNullable'>>;
 const column = (name: string, holds: ColumnHolds, extra: Extra = {}): ColumnDefinition => ({ name, holds, ...extra });
 const primary: Extra = { isPrimary: true };
 const nullable: Extra = { isNullable: true };
+
+/** Only rows where the column is not null. */
+const whereSet = (name: string): Pick<IndexDefinition, 'where'> => ({
+  where: { postgres: `(${name} IS NOT NULL)`, 'better-sqlite3': `${name} IS NOT NULL` },
+});
+
+/** Only runs that wait for a worker. SQLite does not see that one status is among several, so there they are all in it. */
+const whereClaimable: Pick<IndexDefinition, 'where'> = {
+  where: {
+    postgres: `((status)::text = ANY ((ARRAY['pending'::character varying, 'retry_wait'::character varying])::text[]))`,
+  },
+};
+
+const whereBackingOff: Pick<IndexDefinition, 'where'> = {
+  where: { postgres: `((status)::text = 'retry_wait'::text)`, 'better-sqlite3': `status = 'retry_wait'` },
+};
 
 const runs: TableDefinition = {
   table: 'agent_runs',
@@ -53,6 +69,7 @@ const runs: TableDefinition = {
     column('created_at', 'time'),
     column('updated_at', 'time'),
     column('next_attempt_at', 'time', nullable),
+    column('answered_since', 'time', nullable),
     column('deadline_at', 'time', nullable),
     column('claimed_at', 'time', nullable),
     column('started_at', 'time', nullable),
@@ -85,11 +102,27 @@ const runs: TableDefinition = {
   indexes: [
     { name: 'agent_runs_request', columns: ['request_scope', 'request_id'], isUnique: true },
     { name: 'agent_runs_status', columns: ['status', 'created_at', 'id', 'results'] },
-    { name: 'agent_runs_due', columns: ['status', 'next_attempt_at'], onlyWhereSet: 'next_attempt_at' },
+    {
+      name: 'agent_runs_queue',
+      columns: ['status', 'agent', 'version', 'definition_hash', 'created_at', 'id'],
+      ...whereClaimable,
+    },
+    { name: 'agent_runs_due', columns: ['status', 'next_attempt_at'], ...whereBackingOff },
+    { name: 'agent_runs_deadline', columns: ['status', 'deadline_at'], ...whereSet('deadline_at') },
+    { name: 'agent_runs_answered', columns: ['answered_since'], ...whereSet('answered_since') },
     { name: 'agent_runs_list', columns: ['created_at', 'id'] },
-    { name: 'agent_runs_session', columns: ['session_id', 'status', 'session_order'], onlyWhereSet: 'session_id' },
-    { name: 'agent_runs_parent', columns: ['parent_run_id'], onlyWhereSet: 'parent_run_id' },
-    { name: 'agent_runs_deadline', columns: ['deadline_at'], onlyWhereSet: 'deadline_at' },
+    { name: 'agent_runs_agent', columns: ['agent', 'status', 'created_at', 'id'] },
+    {
+      name: 'agent_runs_parent',
+      columns: ['parent_run_id', 'status', 'created_at', 'id'],
+      ...whereSet('parent_run_id'),
+    },
+    { name: 'agent_runs_session', columns: ['session_id', 'status', 'session_order'], ...whereSet('session_id') },
+    {
+      name: 'agent_runs_session_list',
+      columns: ['session_id', 'status', 'created_at', 'id'],
+      ...whereSet('session_id'),
+    },
   ],
 };
 
@@ -108,6 +141,9 @@ const journal: TableDefinition = {
   indexes: [],
 };
 
+/** The order of interactions in every list. */
+const ASKED = ['created_at', 'run_id', 'place', 'id'] as const;
+
 const interactions: TableDefinition = {
   table: 'agent_run_interactions',
   entity: 'AgentRunInteraction',
@@ -122,7 +158,7 @@ const interactions: TableDefinition = {
     column('operation_key', 'key'),
     column('place', 'key'),
     column('digest', 'key'),
-    column('approver_role', 'text', nullable),
+    column('approver_role', 'value', nullable),
     column('created_at', 'time'),
     column('expires_at', 'time', nullable),
     column('decided_at', 'time', nullable),
@@ -130,7 +166,14 @@ const interactions: TableDefinition = {
   ],
   indexes: [
     { name: 'agent_run_interactions_run', columns: ['run_id', 'status'] },
-    { name: 'agent_run_interactions_open', columns: ['status', 'created_at', 'run_id', 'place', 'id'] },
+    { name: 'agent_run_interactions_kind', columns: ['status', 'kind', ...ASKED] },
+    { name: 'agent_run_interactions_session', columns: ['session_id', 'status', ...ASKED], ...whereSet('session_id') },
+    { name: 'agent_run_interactions_agent', columns: ['agent', 'status', ...ASKED] },
+    {
+      name: 'agent_run_interactions_role',
+      columns: ['approver_role', 'status', ...ASKED],
+      ...whereSet('approver_role'),
+    },
     { name: 'agent_run_interactions_expiry', columns: ['status', 'expires_at'] },
   ],
 };
@@ -179,8 +222,13 @@ const workers: TableDefinition = {
 const metadata: TableDefinition = {
   table: 'agent_run_metadata',
   entity: 'AgentRunMetadata',
-  columns: [column('run_id', 'key', primary), column('name', 'key', primary), column('value', 'value')],
-  indexes: [{ name: 'agent_run_metadata_value', columns: ['name', 'value', 'run_id'] }],
+  columns: [
+    column('run_id', 'key', primary),
+    column('name', 'key', primary),
+    column('value', 'value'),
+    column('created_at', 'time'),
+  ],
+  indexes: [{ name: 'agent_run_metadata_value', columns: ['name', 'value', 'created_at', 'run_id'] }],
 };
 
 const schema: TableDefinition = {

@@ -19,6 +19,7 @@ export const INITIAL_MYSQL: readonly string[] = [
     created_at bigint NOT NULL,
     updated_at bigint NOT NULL,
     next_attempt_at bigint NULL,
+    answered_since bigint NULL,
     deadline_at bigint NULL,
     claimed_at bigint NULL,
     started_at bigint NULL,
@@ -50,11 +51,15 @@ export const INITIAL_MYSQL: readonly string[] = [
     PRIMARY KEY (id),
     UNIQUE KEY agent_runs_request (request_scope, request_id),
     KEY agent_runs_status (status, created_at, id, results),
+    KEY agent_runs_queue (status, agent, version, definition_hash, created_at, id),
     KEY agent_runs_due (status, next_attempt_at),
+    KEY agent_runs_deadline (status, deadline_at),
+    KEY agent_runs_answered (answered_since),
     KEY agent_runs_list (created_at, id),
+    KEY agent_runs_agent (agent, status, created_at, id),
+    KEY agent_runs_parent (parent_run_id, status, created_at, id),
     KEY agent_runs_session (session_id, status, session_order),
-    KEY agent_runs_parent (parent_run_id),
-    KEY agent_runs_deadline (deadline_at)
+    KEY agent_runs_session_list (session_id, status, created_at, id)
   ) ${TABLE}`,
   `CREATE TABLE IF NOT EXISTS agent_run_journal (
     run_id varchar(191) ${ASCII} NOT NULL,
@@ -77,14 +82,17 @@ export const INITIAL_MYSQL: readonly string[] = [
     operation_key varchar(191) ${ASCII} NOT NULL,
     place varchar(191) ${ASCII} NOT NULL,
     digest varchar(191) ${ASCII} NOT NULL,
-    approver_role longtext ${UNICODE} NULL,
+    approver_role varchar(191) ${UNICODE} NULL,
     created_at bigint NOT NULL,
     expires_at bigint NULL,
     decided_at bigint NULL,
     body longtext ${UNICODE} NOT NULL,
     PRIMARY KEY (id),
     KEY agent_run_interactions_run (run_id, status),
-    KEY agent_run_interactions_open (status, created_at, run_id, place, id),
+    KEY agent_run_interactions_kind (status, kind, created_at, run_id, place, id),
+    KEY agent_run_interactions_session (session_id, status, created_at, run_id, place, id),
+    KEY agent_run_interactions_agent (agent, status, created_at, run_id, place, id),
+    KEY agent_run_interactions_role (approver_role, status, created_at, run_id, place, id),
     KEY agent_run_interactions_expiry (status, expires_at)
   ) ${TABLE}`,
   `CREATE TABLE IF NOT EXISTS agent_run_inbox (
@@ -117,8 +125,9 @@ export const INITIAL_MYSQL: readonly string[] = [
     run_id varchar(191) ${ASCII} NOT NULL,
     name varchar(191) ${ASCII} NOT NULL,
     value varchar(191) ${UNICODE} NOT NULL,
+    created_at bigint NOT NULL,
     PRIMARY KEY (run_id, name),
-    KEY agent_run_metadata_value (name, value, run_id)
+    KEY agent_run_metadata_value (name, value, created_at, run_id)
   ) ${TABLE}`,
   `CREATE TABLE IF NOT EXISTS agent_runs_schema (
     version int NOT NULL,

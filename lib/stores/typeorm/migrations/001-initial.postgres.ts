@@ -1,4 +1,7 @@
-/** Version 1 of the tables on PostgreSQL. Key columns have the collation "C": they compare byte by byte (STO-5). */
+/**
+ * Version 1 of the tables on PostgreSQL. Key columns have the collation "C": they compare byte by byte (STO-5). Every run passes through the indexes that workers
+ * poll and is dead there afterwards, so its table is vacuumed sooner than one that is only read.
+ */
 
 /** @param qualify puts the schema of the host's tables in front, where it has one */
 export function initialPostgres(qualify: (table: string) => string): readonly string[] {
@@ -18,6 +21,7 @@ export function initialPostgres(qualify: (table: string) => string): readonly st
       created_at bigint NOT NULL,
       updated_at bigint NOT NULL,
       next_attempt_at bigint,
+      answered_since bigint,
       deadline_at bigint,
       claimed_at bigint,
       started_at bigint,
@@ -47,14 +51,18 @@ export function initialPostgres(qualify: (table: string) => string): readonly st
       frozen text NOT NULL,
       output text,
       PRIMARY KEY (id)
-    )`,
+    ) WITH (autovacuum_vacuum_scale_factor = 0.02)`,
     `CREATE UNIQUE INDEX IF NOT EXISTS agent_runs_request ON ${qualify('agent_runs')} (request_scope, request_id)`,
     `CREATE INDEX IF NOT EXISTS agent_runs_status ON ${qualify('agent_runs')} (status, created_at, id, results)`,
-    `CREATE INDEX IF NOT EXISTS agent_runs_due ON ${qualify('agent_runs')} (status, next_attempt_at) WHERE next_attempt_at IS NOT NULL`,
+    `CREATE INDEX IF NOT EXISTS agent_runs_queue ON ${qualify('agent_runs')} (status, agent, version, definition_hash, created_at, id) WHERE status IN ('pending', 'retry_wait')`,
+    `CREATE INDEX IF NOT EXISTS agent_runs_due ON ${qualify('agent_runs')} (status, next_attempt_at) WHERE status = 'retry_wait'`,
+    `CREATE INDEX IF NOT EXISTS agent_runs_deadline ON ${qualify('agent_runs')} (status, deadline_at) WHERE deadline_at IS NOT NULL`,
+    `CREATE INDEX IF NOT EXISTS agent_runs_answered ON ${qualify('agent_runs')} (answered_since) WHERE answered_since IS NOT NULL`,
     `CREATE INDEX IF NOT EXISTS agent_runs_list ON ${qualify('agent_runs')} (created_at, id)`,
+    `CREATE INDEX IF NOT EXISTS agent_runs_agent ON ${qualify('agent_runs')} (agent, status, created_at, id)`,
+    `CREATE INDEX IF NOT EXISTS agent_runs_parent ON ${qualify('agent_runs')} (parent_run_id, status, created_at, id) WHERE parent_run_id IS NOT NULL`,
     `CREATE INDEX IF NOT EXISTS agent_runs_session ON ${qualify('agent_runs')} (session_id, status, session_order) WHERE session_id IS NOT NULL`,
-    `CREATE INDEX IF NOT EXISTS agent_runs_parent ON ${qualify('agent_runs')} (parent_run_id) WHERE parent_run_id IS NOT NULL`,
-    `CREATE INDEX IF NOT EXISTS agent_runs_deadline ON ${qualify('agent_runs')} (deadline_at) WHERE deadline_at IS NOT NULL`,
+    `CREATE INDEX IF NOT EXISTS agent_runs_session_list ON ${qualify('agent_runs')} (session_id, status, created_at, id) WHERE session_id IS NOT NULL`,
     `CREATE TABLE IF NOT EXISTS ${qualify('agent_run_journal')} (
       run_id varchar(191) COLLATE "C" NOT NULL,
       first_sequence integer NOT NULL,
@@ -76,7 +84,7 @@ export function initialPostgres(qualify: (table: string) => string): readonly st
       operation_key varchar(191) COLLATE "C" NOT NULL,
       place varchar(191) COLLATE "C" NOT NULL,
       digest varchar(191) COLLATE "C" NOT NULL,
-      approver_role text,
+      approver_role varchar(191) COLLATE "C",
       created_at bigint NOT NULL,
       expires_at bigint,
       decided_at bigint,
@@ -84,7 +92,10 @@ export function initialPostgres(qualify: (table: string) => string): readonly st
       PRIMARY KEY (id)
     )`,
     `CREATE INDEX IF NOT EXISTS agent_run_interactions_run ON ${qualify('agent_run_interactions')} (run_id, status)`,
-    `CREATE INDEX IF NOT EXISTS agent_run_interactions_open ON ${qualify('agent_run_interactions')} (status, created_at, run_id, place, id)`,
+    `CREATE INDEX IF NOT EXISTS agent_run_interactions_kind ON ${qualify('agent_run_interactions')} (status, kind, created_at, run_id, place, id)`,
+    `CREATE INDEX IF NOT EXISTS agent_run_interactions_session ON ${qualify('agent_run_interactions')} (session_id, status, created_at, run_id, place, id) WHERE session_id IS NOT NULL`,
+    `CREATE INDEX IF NOT EXISTS agent_run_interactions_agent ON ${qualify('agent_run_interactions')} (agent, status, created_at, run_id, place, id)`,
+    `CREATE INDEX IF NOT EXISTS agent_run_interactions_role ON ${qualify('agent_run_interactions')} (approver_role, status, created_at, run_id, place, id) WHERE approver_role IS NOT NULL`,
     `CREATE INDEX IF NOT EXISTS agent_run_interactions_expiry ON ${qualify('agent_run_interactions')} (status, expires_at)`,
     `CREATE TABLE IF NOT EXISTS ${qualify('agent_run_inbox')} (
       run_id varchar(191) COLLATE "C" NOT NULL,
@@ -116,9 +127,10 @@ export function initialPostgres(qualify: (table: string) => string): readonly st
       run_id varchar(191) COLLATE "C" NOT NULL,
       name varchar(191) COLLATE "C" NOT NULL,
       value varchar(191) COLLATE "C" NOT NULL,
+      created_at bigint NOT NULL,
       PRIMARY KEY (run_id, name)
     )`,
-    `CREATE INDEX IF NOT EXISTS agent_run_metadata_value ON ${qualify('agent_run_metadata')} (name, value, run_id)`,
+    `CREATE INDEX IF NOT EXISTS agent_run_metadata_value ON ${qualify('agent_run_metadata')} (name, value, created_at, run_id)`,
     `CREATE TABLE IF NOT EXISTS ${qualify('agent_runs_schema')} (
       version integer NOT NULL,
       min_reader integer NOT NULL,

@@ -27,6 +27,9 @@ export function postgresDialect(schema?: string): PostgresDialect {
         ? 'pg_catalog.pg_table_is_visible(c.oid)'
         : `n.nspname = '${schema.replaceAll("'", "''")}'`),
     bytesOf: (column) => `octet_length(${column})`,
+    walking: () => '',
+    estimatedRows: (table) =>
+      `SELECT CAST(reltuples AS bigint) AS found FROM pg_catalog.pg_class WHERE oid = CAST('${table.replaceAll("'", "''")}' AS regclass)`,
     sharing,
     insertOrLeave,
     // Whoever has the key has committed by then; a shared lock that two could hold, each waiting for the other, there is none.

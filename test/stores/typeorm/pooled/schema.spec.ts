@@ -6,7 +6,16 @@ import type { SchemaStep } from '../../../../lib/stores/typeorm/migrations/schem
 import { SCHEMA_STEPS } from '../../../../lib/stores/typeorm/migrations/schema-steps.js';
 import { databaseOf } from '../../../../lib/stores/typeorm/database-of.js';
 import { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
-import { appendNotes, journal, notesOf, running } from '../../../../lib/testing/store-contract/scenario.js';
+import { TABLES } from '../../../../lib/stores/typeorm/entities/table-definitions.js';
+import {
+  anInteraction,
+  appendNotes,
+  ask,
+  journal,
+  notesOf,
+  running,
+  settleInSession,
+} from '../../../../lib/testing/store-contract/scenario.js';
 import { describeServers, ServerSubject } from '../server-subject.js';
 
 const laterStep: SchemaStep = {
@@ -69,6 +78,22 @@ describeServers('the schema on %s', (type) => {
     expect(await dataSource.query('SELECT id, note FROM agent_runs')).toEqual([{ id: 'run-1', note: null }]);
     await appendNotes(store, 'run-1', 1, ['new']);
     expect(notesOf(await journal(store, 'run-1'))).toEqual(['kept', 'new']);
+  });
+
+  it('STO-6: is worked with by processes that have prepared their statements before a newer package adds a column', async () => {
+    const { dataSource, store } = await subject.open({}, { poolSize: 1 });
+    const use = async (id: string): Promise<void> => {
+      await running(store, { id, sessionId: `talk-${id}` });
+      await ask(store, [anInteraction({ id: `ask-${id}`, runId: id })], id);
+      await settleInSession(store, id, 'completed');
+      await store.session(`talk-${id}`);
+      await store.interactions({ limit: 10 });
+      await store.list({ limit: 10 });
+    };
+    await use('before');
+    for (const { table } of TABLES) await dataSource.query(`ALTER TABLE ${table} ADD COLUMN note text`);
+    await use('after');
+    expect((await store.load('after'))?.run.status).toBe('completed');
   });
 
   it('STO-6: that stopped half way is finished by the next try', async () => {

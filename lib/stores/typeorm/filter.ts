@@ -1,0 +1,43 @@
+/** Conditions of a WHERE clause and their values, in step. Values are always bound, never spelled. */
+import { marks, padded } from './dialect.js';
+import type { Fragment } from './ordered-rows.js';
+import type { SqlValue } from './program.js';
+
+/** What a key column can hold. MariaDB would compare anything else with every row, in another character set, and Postgres refuses NUL. */
+const KEY_TEXT = /^[\x20-\x7e]*$/;
+
+export class Filter {
+  private readonly conditions: string[] = [];
+  private readonly values: SqlValue[] = [];
+
+  add(condition: string, ...params: SqlValue[]): this {
+    this.conditions.push(condition);
+    this.values.push(...params);
+    return this;
+  }
+
+  /** For a key column. Undefined leaves it open. */
+  key(column: string, value: string | undefined): this {
+    if (value === undefined) return this;
+    return KEY_TEXT.test(value) ? this.add(`${column} = ?`, value) : this.add('1 = 0');
+  }
+
+  /** An empty list matches nothing. */
+  oneOf(column: string, values: readonly string[] | undefined): this {
+    if (values === undefined) return this;
+    const [first, ...others] = values;
+    if (first === undefined) return this.add('1 = 0');
+    if (others.length === 0) return this.add(`${column} = ?`, first);
+    const list = padded(values);
+    return this.add(`${column} IN (${marks(list.length)})`, ...list);
+  }
+
+  /** A filter with these conditions and further ones. */
+  and(): Filter {
+    return new Filter().add(this.conditions.join(' AND ') || '1 = 1', ...this.values);
+  }
+
+  where(): Fragment {
+    return { sql: this.conditions.length === 0 ? '' : ` WHERE ${this.conditions.join(' AND ')}`, params: this.values };
+  }
+}
