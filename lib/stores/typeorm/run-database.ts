@@ -35,6 +35,8 @@ export interface OwnTransaction<T> {
 
 export interface RunDatabase {
   readonly dialect: Dialect;
+  /** False where the tables are in the memory of this process. */
+  readonly isDurable: boolean;
   /** Checks that the connection is usable as it is configured. */
   open(): Promise<void>;
   /** Lets running work end, for a while. The connection stays the host's. */

@@ -63,7 +63,8 @@ export class TypeOrmRunStore extends RunStore {
     super();
     this.database = databaseOf(dataSource, options.statementTimeoutMs ?? 10_000, this.counter);
     this.migrates = options.migrate ?? process.env['NODE_ENV'] !== 'production';
-    this.traits = { name: `typeorm:${this.database.dialect.type}`, durable: true, shared: true, transactions: true };
+    const { dialect, isDurable } = this.database;
+    this.traits = { name: `typeorm:${dialect.type}`, durable: isDurable, shared: isDurable, transactions: true };
   }
 
   async open(): Promise<void> {

@@ -64,6 +64,24 @@ describe("Runs in the host's database", () => {
     expect(second.isInitialized).toBe(false);
   });
 
+  it('CFG-5: in production a SQLite database in memory is refused like any store that forgets', async () => {
+    const before = process.env['NODE_ENV'];
+    process.env['NODE_ENV'] = 'production';
+    try {
+      const problems = await bootProblems({
+        imports: [
+          TypeOrmModule.forRoot({ type: 'better-sqlite3', database: ':memory:' }),
+          AgentRunsTypeOrmModule.forRoot({ migrate: true }),
+        ],
+        providers: [agentWith([])],
+        runs: { ...quiet, models: { default: scriptedModel() } },
+      });
+      expect(problems).toEqual([expect.stringMatching(/typeorm:better-sqlite3 does not outlive the process/)]);
+    } finally {
+      process.env['NODE_ENV'] = before;
+    }
+  });
+
   it('JRN-5b: a transactional tool writes through context.manager', async () => {
     const model = scriptedModel([{ calls: [{ name: 'add_note', args: { text: 'fragile' } }] }, { text: 'Noted.' }]);
     const app = await bootHost({

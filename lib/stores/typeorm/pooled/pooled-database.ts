@@ -32,6 +32,7 @@ const MAX_RACES = 3;
 
 export class PooledDatabase implements RunDatabase {
   readonly dialect: Dialect;
+  readonly isDurable = true;
   private readonly connections: Connections;
   private readonly own: OwnTransactions;
   private readonly shared: SharedTransactions;

@@ -37,6 +37,7 @@ const RUN_IS_THERE = `SELECT 1 AS found FROM ${tables.runs} WHERE id = ?`;
 
 export class SqliteDatabase implements RunDatabase {
   readonly dialect: Dialect = sqliteDialect;
+  readonly isDurable: boolean;
   private readonly host: HostTransactions;
   private readonly queue: CommitQueue;
   /** The tool whose method the running code is part of. */
@@ -50,6 +51,7 @@ export class SqliteDatabase implements RunDatabase {
     private readonly timeoutMs: number,
     private readonly conflicts: ConflictCounter,
   ) {
+    this.isDurable = !isInMemory(dataSource.options.database);
     this.host = new HostTransactions(dataSource, () => this.current?.inTransaction ?? false);
     this.queue = new CommitQueue(this.host, () => this.session(), timeoutMs, conflicts);
   }
@@ -191,6 +193,11 @@ export class SqliteDatabase implements RunDatabase {
     if (this.current?.handle !== handle) this.current = new SqliteSession(handle);
     return this.current;
   }
+}
+
+/** As better-sqlite3 reads it: a blank name is a temporary file, a buffer is a copy of a database. */
+function isInMemory(database: unknown): boolean {
+  return typeof database !== 'string' || ['', ':memory:'].includes(database.trim());
 }
 
 function nextTurn(): Promise<void> {
