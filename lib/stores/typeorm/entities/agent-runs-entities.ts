@@ -9,6 +9,9 @@ type ColumnType = Pick<EntitySchemaColumnOptions, 'type' | 'length' | 'charset' 
  * Entities that describe the tables exactly as they are on a kind of database, so that a host which adds them to its `entities` gets no migration out of it.
  * Columns keep their names; times and counts are numbers, JSON columns are text. Read only: runs are changed through `RunService`.
  *
+ * On MariaDB the data source itself must have the type `mariadb`: with `mysql` TypeORM takes the default of every nullable column there for another one, in
+ * entities of your own too, and generates changes.
+ *
  * Adding them is a choice, never needed. With them in `entities`, `synchronize: true` would take part in the tables' fate: leave it off.
  */
 export function agentRunsEntities(type: DatabaseType): EntitySchema<Record<string, unknown>>[] {
