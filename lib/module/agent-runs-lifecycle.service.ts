@@ -108,6 +108,7 @@ export class AgentRunsLifecycle implements OnModuleInit, OnApplicationBootstrap,
   private async start(): Promise<void> {
     const { store, engine, settings } = this;
     await store.open();
+    this.respectStore();
     // A signal may have come while the store opened.
     if (this.stopped) return;
     await engine.worker.start();
@@ -120,6 +121,17 @@ export class AgentRunsLifecycle implements OnModuleInit, OnApplicationBootstrap,
     if (settings.engine.worker) {
       this.unwatch = watchShutdownHooks(engine.ports.clock, (message) => this.logger.warn(message));
     }
+  }
+
+  /** What the store could not keep is refused, or becomes an error, where it comes in. */
+  private respectStore(): void {
+    const { maxPayloadBytes, name } = this.store.traits;
+    const options = this.settings.engine;
+    if (maxPayloadBytes === undefined || maxPayloadBytes >= options.maxPayloadBytes) return;
+    this.logger.log(
+      `${name} takes payloads of at most ${maxPayloadBytes} bytes, as its server is set up: maxPayloadBytes is that, not ${options.maxPayloadBytes}`,
+    );
+    options.maxPayloadBytes = maxPayloadBytes;
   }
 
   private async stop(): Promise<void> {

@@ -1,8 +1,16 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { Scripted } from '../../lib/model/scripted/script-step.js';
+import type {
+  LockedRun,
+  TransitionDecision,
+  TransitionRequest,
+  TransitionResult,
+} from '../../lib/contracts/ports/run-store.port.js';
+import { PayloadTooLargeError } from '../../lib/errors/request/payload-too-large.error.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { agent, engineOver, stopEngines, tool } from '../support/engine-harness.js';
+import { FailingStore } from '../support/failing-store.js';
 import { entriesOf, rowOf } from '../support/journal-of.js';
 import { signal } from '../support/signal.js';
 
@@ -119,5 +127,68 @@ describe('the limits of a run', () => {
     expect((await engine.runs.result(run.id)).status).toBe('completed');
     expect(executed).toBe(1);
     expect((await rowOf(store, run.id)).totals.results).toBe(3);
+  });
+
+  describe('of a store that takes only so much at once (B123)', () => {
+    /** Refuses what has more characters, as a database server does with a packet. */
+    class SmallStore extends FailingStore {
+      constructor(private readonly limit: number) {
+        super(new MemoryRunStore());
+        const when = (request: unknown): boolean => this.isTooLarge(request);
+        this.fail('append', { times: Infinity, when, error: tooLarge });
+      }
+
+      override transition<T>(request: TransitionRequest<T>): Promise<TransitionResult<T>> {
+        const decide = (locked: LockedRun): TransitionDecision<T> => {
+          const decision = request.decide(locked);
+          if (this.isTooLarge(decision)) throw tooLarge();
+          return decision;
+        };
+        return super.transition({ ...request, decide });
+      }
+
+      private isTooLarge(value: unknown): boolean {
+        return JSON.stringify(value).length > this.limit;
+      }
+    }
+    const tooLarge = (): Error => new PayloadTooLargeError('more than a packet');
+
+    it('JRN-2: results that are too much only together are committed one by one', async () => {
+      const store = new SmallStore(5_000);
+      const release = signal();
+      const gate = store.hold('append');
+      const large = tool('large', () => release.promise.then(() => 'x'.repeat(2_000)));
+      const calls = Array.from({ length: 4 }, () => ({ name: 'large' }));
+      const engine = await engineOver(store, agent(scriptedModel([{ calls }, { text: 'done' }]), [large]));
+      const run = await engine.runs.start(start);
+      await gate.reached;
+      gate.open();
+      release.resolve();
+      expect(await engine.runs.result(run.id)).toMatchObject({ status: 'completed' });
+      expect(await entriesOf(store.inner, run.id, 'tool.completed')).toHaveLength(4);
+    });
+
+    it.each([
+      ['a result', [{ calls: [{ name: 'large' }] }, { text: 'done' }]],
+      ['the last reply', [{ text: 'y'.repeat(9_000) }]],
+    ])(
+      'JRN-2: %s that is too much at once needs a person; the worker goes on, and nothing is repeated',
+      async (_, steps) => {
+        const store = new SmallStore(5_000);
+        let executed = 0;
+        const large = tool('large', () => (executed++, 'x'.repeat(9_000)), { recovery: 'manual' });
+        const model = scriptedModel(steps);
+        const engine = await engineOver(store, agent(model, [large]));
+        const run = await engine.runs.startAndWait(start);
+        expect(run).toMatchObject({
+          status: 'needs_attention',
+          attention: { reason: 'limit', detail: expect.stringContaining('more than a packet') },
+        });
+        await engine.worker.tick();
+        expect(executed).toBeLessThanOrEqual(1);
+        expect(model.requests).toHaveLength(1);
+        expect(engine.worker.status()).toMatchObject({ state: 'ready', activeRuns: 0 });
+      },
+    );
   });
 });

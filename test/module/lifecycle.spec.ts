@@ -171,6 +171,23 @@ describe('Start and shutdown (CFG-6)', () => {
     expect(told).toEqual(['store close']);
   });
 
+  it('OPS-3: what the store takes at most is the limit of prompts, results and replies, where it is less than the option', async () => {
+    class SmallStore extends MemoryRunStore {
+      override readonly traits = { ...new MemoryRunStore().traits, maxPayloadBytes: 1_000 };
+    }
+    const app = await bootHost({
+      imports: [storeModule(() => new SmallStore())],
+      providers: [agentWith([])],
+      runs: { ...quiet, maxPayloadBytes: 2_000, allowMemoryStore: true },
+    });
+    const runs = app.get(RunService);
+    await runs.start({ agent: 'support', prompt: 'x'.repeat(500) });
+    await expect(runs.start({ agent: 'support', prompt: 'x'.repeat(1_500) })).rejects.toMatchObject({
+      code: 'PAYLOAD_TOO_LARGE',
+    });
+    await app.close();
+  });
+
   it('CFG-7: works the same in an HTTP application', async () => {
     const app = await NestFactory.create(
       hostModule({

@@ -5,7 +5,8 @@
  *
  * Promises, checked by the contract cases of `./testing`: a transition and its entries are one transaction; sequences have no gap (STO-1); a stale attempt
  * writes nothing (I3); values are detached copies (STO-2); ownership is judged by the store's own clock (I12); conflicts of the database are retried inside
- * (STO-3), never in a host's transaction; a failure that is not the caller's fault is a StoreUnavailableError (retryable) or a BrokenStoreError (final).
+ * (STO-3), never in a host's transaction; a failure that is not the caller's fault is a StoreUnavailableError (retryable) or a BrokenStoreError (final);
+ * what is more than a store takes at once is a PayloadTooLargeError, and nothing of it is written.
  *
  * An abstract class, so that it is its own injection token: `{ provide: RunStore, useClass: MyStore }`.
  */
@@ -34,6 +35,8 @@ export interface StoreTraits {
   shared: boolean;
   /** Has {@link RunStore.openToolTransaction}. */
   transactions: boolean;
+  /** Bytes of JSON text that it takes as one prompt, result or reply, known once it is open; absent = as many as memory allows. Lowers `maxPayloadBytes`. */
+  maxPayloadBytes?: number;
 }
 
 /** Whose lease it is and until when, by the store's clock. */

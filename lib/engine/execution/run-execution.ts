@@ -8,6 +8,7 @@ import type { Interaction } from '../../contracts/interaction.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { ToolTransaction } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord, RunTotals } from '../../contracts/run.js';
+import type { Attention } from '../../contracts/run-status.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { FencedError } from '../../errors/store/fenced.error.js';
 import type { EnginePorts } from '../engine-ports.js';
@@ -59,6 +60,8 @@ export class RunExecution {
   private leaving = false;
   /** The store refused something that is not offered again. */
   private troubled = false;
+  /** A step failed for good. */
+  private isGivingUp = false;
   private inboxWaiting: boolean;
 
   constructor(
@@ -404,12 +407,16 @@ export class RunExecution {
       return this.hooks.onBroken(error);
     }
     this.ports.log.error('a step failed in the engine itself; the run needs attention', fields);
-    if (this.leaving) return this.lose('a step failed in the engine itself');
+    // Of a transaction that was too large nothing was written: the run leaves in a smaller one.
+    const isTooLarge = AgentRunsError.is(error, 'PAYLOAD_TOO_LARGE');
+    if (this.isGivingUp) return;
+    this.isGivingUp = true;
+    if (this.leaving && !isTooLarge) return this.lose('a step failed in the engine itself');
     const detail = `A step could not be taken: ${recordedError(error, 'TOOL_FAILED').message}. The journal up to sequence ${this.journal.sequence} is kept; retry the run once the cause is mended.`;
-    void this.leave(
-      leaveFor({ do: 'call_attention', attention: { reason: 'journal_corrupt', detail } }, this.leaveContext([])),
-      [],
-    ).catch(() => this.lose('a step failed in the engine itself'));
+    const attention: Attention = { reason: isTooLarge ? 'limit' : 'journal_corrupt', detail };
+    void this.leave(leaveFor({ do: 'call_attention', attention }, this.leaveContext([])), []).catch(() =>
+      this.lose('a step failed in the engine itself'),
+    );
   }
 
   /** A `transactional` call has the run to itself: its own commit is the next one (decisions/004). */

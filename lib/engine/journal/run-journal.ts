@@ -48,6 +48,8 @@ interface Alone {
 export class RunJournal {
   private queue: (Queued | Alone)[] = [];
   private pumping: Promise<void> | null = null;
+  /** Appends were too large for one commit together. */
+  private isSingly = false;
 
   constructor(
     private readonly ports: { store: RunStore; clock: Clock; ids: IdSource },
@@ -61,7 +63,7 @@ export class RunJournal {
     return this.lastSequence;
   }
 
-  /** @throws FencedError, BrokenStoreError, SequenceConflictError */
+  /** @throws FencedError, BrokenStoreError, SequenceConflictError, PayloadTooLargeError */
   append(step: StepEntries): Promise<Landed> {
     const landed = new Promise<Landed>((resolve, reject) => this.queue.push({ ...step, resolve, reject }));
     this.pumping ??= this.pump();
@@ -114,14 +116,19 @@ export class RunJournal {
         const landed = await this.land(batch);
         for (const step of batch) step.resolve(landed);
       } catch (error) {
-        for (const step of [...batch, ...this.queue.splice(0)]) step.reject(error);
+        if (batch.length > 1 && AgentRunsError.is(error, 'PAYLOAD_TOO_LARGE')) {
+          this.isSingly = true;
+          this.queue.unshift(...batch);
+        } else for (const step of [...batch, ...this.queue.splice(0)]) step.reject(error);
       }
     }
+    this.isSingly = false;
     this.pumping = null;
   }
 
   /** The appends in front, up to a write of another kind. */
   private takeAppends(): Queued[] {
+    if (this.isSingly) return this.queue.splice(0, 1) as Queued[];
     const end = this.queue.findIndex((queued) => 'work' in queued);
     return this.queue.splice(0, end < 0 ? this.queue.length : end) as Queued[];
   }

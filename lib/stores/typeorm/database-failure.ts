@@ -2,6 +2,7 @@
  * What went wrong in the database, told by its code alone. Drivers' own messages and errors carry statements and values, so they are neither passed on nor
  * kept as a cause (EVT-4). Inside the store a failure is judged by its verdict; callers get one of the store errors.
  */
+import { PayloadTooLargeError } from '../../errors/request/payload-too-large.error.js';
 import { BrokenStoreError } from '../../errors/store/broken-store.error.js';
 import { StoreConflictError } from '../../errors/store/store-conflict.error.js';
 import { StoreUnavailableError } from '../../errors/store/store-unavailable.error.js';
@@ -9,9 +10,10 @@ import { StoreUnavailableError } from '../../errors/store/store-unavailable.erro
 /**
  * - `conflict`: concurrent transactions got in each other's way; the same transaction may pass when repeated
  * - `unavailable`: the database cannot do it now
+ * - `too_large`: it will never take so much at once, and takes less as before
  * - `broken`: it will never do it: no such table, a constraint nobody should hit, a damaged file
  */
-export type FailureVerdict = 'conflict' | 'unavailable' | 'broken';
+export type FailureVerdict = 'conflict' | 'unavailable' | 'too_large' | 'broken';
 
 export class DatabaseFailure extends Error {
   override readonly name = 'DatabaseFailure';
@@ -37,6 +39,11 @@ export class DatabaseFailure extends Error {
         );
       case 'unavailable':
         return new StoreUnavailableError(`The database could not ${doing} now: ${this.databaseCode}.`, { details });
+      case 'too_large':
+        return new PayloadTooLargeError(
+          `The database could not ${doing}: ${this.databaseCode}. It does not take so much in one statement; nothing of it was written.`,
+          { details },
+        );
       case 'broken':
         return new BrokenStoreError(
           `The database refused to ${doing}: ${this.databaseCode}. Its tables are not as this package made them, or its file is damaged.`,

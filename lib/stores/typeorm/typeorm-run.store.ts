@@ -50,7 +50,6 @@ import type { TypeOrmRunStoreOptions } from './typeorm-run-store.options.js';
 import { beat, liveWorkers, retireWorker } from './workers.js';
 
 export class TypeOrmRunStore extends RunStore {
-  readonly traits: StoreTraits;
   private readonly database: RunDatabase;
   private readonly places = new KnownPlaces();
   private readonly counter = new ConflictCounter();
@@ -63,8 +62,17 @@ export class TypeOrmRunStore extends RunStore {
     super();
     this.database = databaseOf(dataSource, options.statementTimeoutMs ?? 10_000, this.counter);
     this.migrates = options.migrate ?? process.env['NODE_ENV'] !== 'production';
-    const { dialect, isDurable } = this.database;
-    this.traits = { name: `typeorm:${dialect.type}`, durable: isDurable, shared: isDurable, transactions: true };
+  }
+
+  get traits(): StoreTraits {
+    const { dialect, isDurable, maxPayloadBytes } = this.database;
+    return {
+      name: `typeorm:${dialect.type}`,
+      durable: isDurable,
+      shared: isDurable,
+      transactions: true,
+      ...(maxPayloadBytes !== null && { maxPayloadBytes }),
+    };
   }
 
   async open(): Promise<void> {

@@ -1,5 +1,6 @@
 /** One connection of mysql2 through its callback interface, which is what TypeORM's pool gives. Statements of ours are prepared (`execute`). */
 import type { Answer, Row, SqlValue, Statement } from '../program.js';
+import { DatabaseFailure } from '../database-failure.js';
 import type { DriverConnection } from '../pooled/pooled-driver.js';
 import { isDuplicateKey, isSessionChanged, mysqlFailure } from './mysql-failure.js';
 
@@ -22,6 +23,14 @@ function guard(raw: RawMysqlConnection): void {
   raw.on?.('error', () => undefined);
 }
 
+/** Statements of fewer bytes are sent without a question. */
+const SMALL_BYTES = 256 * 1024;
+/** What a statement has besides its values. */
+const OVERHEAD_BYTES = 4 * 1024;
+
+/** By connection, for which it never changes. */
+const maxPackets = new WeakMap<RawMysqlConnection, number>();
+
 /** How results are shaped must not depend on what the host has configured for its own. */
 const SHAPE = { rowsAsArray: false, nestTables: false, namedPlaceholders: false, typeCast: true };
 
@@ -38,13 +47,14 @@ export class MysqlConnection implements DriverConnection {
 
   async execute({ sql, params, writes, orLeave }: Statement): Promise<Answer> {
     try {
+      await this.refuseTooLarge(params);
       const result = await this.call('execute', { ...SHAPE, sql, values: params.map(asText) });
       if (!writes) return { rows: result as Row[], changes: 0 };
       return { rows: [], changes: (result as { affectedRows: number }).affectedRows };
     } catch (error) {
       if (orLeave && isDuplicateKey(error)) return { rows: [], changes: 0 };
       if (isSessionChanged(error) && this.isOurs) this.destroy();
-      throw mysqlFailure(error);
+      throw error instanceof DatabaseFailure ? error : mysqlFailure(error);
     }
   }
 
@@ -69,6 +79,19 @@ export class MysqlConnection implements DriverConnection {
     this.raw.destroy();
   }
 
+  /** A server ends the connection in the middle of a packet that is too large for it, which looks like any other loss: sent again, it would be so for ever. */
+  private async refuseTooLarge(params: readonly SqlValue[]): Promise<void> {
+    const bytes = bytesOf(params);
+    if (bytes < SMALL_BYTES) return;
+    let maxPacket = maxPackets.get(this.raw);
+    if (maxPacket === undefined) {
+      const rows = (await this.call('query', { ...SHAPE, sql: 'SELECT @@max_allowed_packet AS bytes' })) as Row[];
+      maxPacket = Number(rows[0]?.['bytes']);
+      maxPackets.set(this.raw, maxPacket);
+    }
+    if (bytes + OVERHEAD_BYTES > maxPacket) throw new DatabaseFailure('too_large', 'ER_NET_PACKET_TOO_LARGE');
+  }
+
   private call(method: 'execute' | 'query', options: object): Promise<unknown> {
     return new Promise((resolve, reject) => {
       this.raw[method](options, (error, result) => {
@@ -77,6 +100,13 @@ export class MysqlConnection implements DriverConnection {
       });
     });
   }
+}
+
+/** Counted only where it may matter: a character has at most three bytes, or is two that have four. */
+function bytesOf(params: readonly SqlValue[]): number {
+  const texts = params.filter((value) => typeof value === 'string');
+  const characters = texts.reduce((sum, text) => sum + text.length, 0);
+  return characters * 3 < SMALL_BYTES ? characters : texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
 }
 
 /** As text: mysql2 would send a number as a double, which LIMIT refuses and a large integer does not survive everywhere. */

@@ -12,12 +12,16 @@ import { isMysqlError, mysqlFailure } from './mysql-failure.js';
 import { mysqlDialect, type MysqlDialect } from './mysql.dialect.js';
 
 const SCHEMA_LOCK_WAIT_S = 60;
+const LEAST_PACKET_BYTES = 1024 * 1024;
+/** Of a statement: what else is in its entries. */
+const BESIDE_PAYLOAD_BYTES = 32 * 1024;
 
 export class MysqlDriver implements PooledDriver {
   readonly dialect: MysqlDialect;
   readonly begin = ['SET TRANSACTION ISOLATION LEVEL READ COMMITTED', 'START TRANSACTION'];
   readonly beginShared = this.begin;
   readonly maxBatches = 2;
+  maxPayloadBytes: number | null = null;
   private readonly appendOneSql: string;
   private appendManySql: string;
 
@@ -66,17 +70,28 @@ export class MysqlDriver implements PooledDriver {
 
   async check(connection: DriverConnection): Promise<void> {
     const { rows } = await connection.execute({
-      sql: 'SELECT HEX(?) AS hex, VERSION() AS version',
+      sql: 'SELECT HEX(?) AS hex, VERSION() AS version, @@max_allowed_packet AS max_packet',
       params: ['\u{1F600}'],
       writes: false,
     });
     // The server decides, not the name of the driver: hosts use `mysql` for both.
     this.dialect.isMariaDb = /mariadb/i.test(String(rows[0]?.['version']));
     this.appendManySql = this.appendManyOn(this.dialect.isMariaDb);
-    if (rows[0]?.['hex'] === 'F09F9880') return;
-    throw new InvalidConfigurationError([
-      "The data source's connection does not carry all of Unicode: an emoji sent to the database did not arrive. Set `charset: 'utf8mb4'` in its options.",
-    ]);
+    const maxPacket = Number(rows[0]?.['max_packet']);
+    // A payload may stand in a statement twice, e.g. a call's arguments as the model gave them and as they are executed.
+    this.maxPayloadBytes = Math.floor(maxPacket / 2) - BESIDE_PAYLOAD_BYTES;
+    const problems: string[] = [];
+    if (maxPacket < LEAST_PACKET_BYTES) {
+      problems.push(
+        `max_allowed_packet of the database server is ${maxPacket} bytes, which is too little for the steps of a run. Set it to ${LEAST_PACKET_BYTES} or more.`,
+      );
+    }
+    if (rows[0]?.['hex'] !== 'F09F9880') {
+      problems.push(
+        "The data source's connection does not carry all of Unicode: an emoji sent to the database did not arrive. Set `charset: 'utf8mb4'` in its options.",
+      );
+    }
+    if (problems.length > 0) throw new InvalidConfigurationError(problems);
   }
 
   /** DDL commits by itself here, so the lock is a named one, held by this connection. */

@@ -7,6 +7,8 @@ const CONFLICTS: ReadonlySet<number> = new Set([1213, 1205, 1020, 3572, 1615]);
 const PASSING: ReadonlySet<number> = new Set([
   1461, 1040, 1053, 1129, 1203, 1290, 1317, 1836, 1927, 3024, 1969, 1021, 1114, 1041,
 ]);
+/** More than `max_allowed_packet`, also as the value of an expression, or than the redo log has room for. */
+const TOO_LARGE: ReadonlySet<number> = new Set([1153, 1162, 1301, 1118]);
 /** The server ended the connection: https://dev.mysql.com/doc/refman/8.4/en/gone-away.html */
 const CONNECTION_ENDED: ReadonlySet<number> = new Set([1053, 1927, 4031]);
 /** The session does not know a prepared statement of ours: a proxy changed the session. */
@@ -18,10 +20,11 @@ export const DUPLICATE_KEY = 1062;
 export function mysqlFailure(error: unknown): DatabaseFailure {
   const { code, errno } = factsOf(error);
   const isLost =
-    (code !== undefined && LOST.test(code)) ||
-    CONNECTION_ENDED.has(errno ?? 0) ||
-    isSessionChanged(error) ||
-    isFatal(error);
+    !TOO_LARGE.has(errno ?? 0) &&
+    ((code !== undefined && LOST.test(code)) ||
+      CONNECTION_ENDED.has(errno ?? 0) ||
+      isSessionChanged(error) ||
+      isFatal(error));
   return new DatabaseFailure(
     verdictOn(errno, isLost, code),
     code ?? (errno === undefined ? 'unknown' : String(errno)),
@@ -46,6 +49,8 @@ export function isDuplicateKey(error: unknown): boolean {
 
 function verdictOn(errno: number | undefined, isLost: boolean, code: string | undefined): FailureVerdict {
   if (errno !== undefined && CONFLICTS.has(errno)) return 'conflict';
+  // Before the loss of the connection, which comes with it.
+  if (errno !== undefined && TOO_LARGE.has(errno)) return 'too_large';
   if (isLost || errno === undefined || errno < 1000 || PASSING.has(errno)) return 'unavailable';
   return code === 'POOL_CLOSED' ? 'unavailable' : 'broken';
 }

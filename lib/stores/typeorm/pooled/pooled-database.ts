@@ -54,6 +54,10 @@ export class PooledDatabase implements RunDatabase {
     this.hostCommits = new HostCommits(dataSource, (runId) => this.isThere(runId));
   }
 
+  get maxPayloadBytes(): number | null {
+    return this.driver.maxPayloadBytes;
+  }
+
   async open(): Promise<void> {
     this.isClosed = false;
     this.connections.allow();

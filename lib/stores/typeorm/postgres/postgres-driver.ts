@@ -21,6 +21,7 @@ export class PostgresDriver implements PooledDriver {
   readonly beginShared = [`${this.begin.join()}; SET LOCAL lock_timeout = ${SHARED_WAIT_MS}`];
   // A commit of one connection is waited for by those that come after it: more of them are on their way at once.
   readonly maxBatches = 4;
+  readonly maxPayloadBytes = null;
   private readonly appendOneSql: string;
   private readonly appendManySql: string;
 

@@ -3,6 +3,8 @@ import { DatabaseFailure, type FailureVerdict } from '../database-failure.js';
 
 /** Serialisation failure, deadlock, lock not available. */
 const CONFLICTS: ReadonlySet<string> = new Set(['40001', '40P01', '55P03']);
+/** A limit of the program. */
+const TOO_LARGE = /^54/;
 /** Classes: connection exceptions, insufficient resources, operator intervention, system errors; and a read-only server. */
 const PASSING = /^(08|53|57|58)|^25006$/;
 /** The server ended the session. */
@@ -34,6 +36,7 @@ export function isPostgresError(error: unknown): boolean {
 
 function verdictOn(code: string | undefined, isLost: boolean): FailureVerdict {
   if (code !== undefined && CONFLICTS.has(code)) return 'conflict';
+  if (code !== undefined && TOO_LARGE.test(code)) return 'too_large';
   if (isLost || code === undefined || !SQLSTATE.test(code) || PASSING.test(code)) return 'unavailable';
   return 'broken';
 }

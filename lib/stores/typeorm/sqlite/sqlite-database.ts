@@ -38,6 +38,7 @@ const RUN_IS_THERE = `SELECT 1 AS found FROM ${tables.runs} WHERE id = ?`;
 export class SqliteDatabase implements RunDatabase {
   readonly dialect: Dialect = sqliteDialect;
   readonly isDurable: boolean;
+  readonly maxPayloadBytes = null;
   private readonly host: HostTransactions;
   private readonly queue: CommitQueue;
   /** The tool whose method the running code is part of. */

@@ -24,6 +24,7 @@ function codeOf(error: unknown): string {
 
 function verdictOn(code: string): FailureVerdict {
   if (/^SQLITE_(BUSY|LOCKED)/.test(code)) return 'conflict';
+  if (code === 'SQLITE_TOOBIG') return 'too_large';
   if (/^SQLITE_(FULL|IOERR|NOMEM|CANTOPEN|READONLY|INTERRUPT|PROTOCOL|PERM|NOT_OPEN)/.test(code)) return 'unavailable';
   return 'broken';
 }

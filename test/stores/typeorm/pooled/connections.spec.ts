@@ -187,6 +187,19 @@ describeServers('the connections of the store on %s', (type) => {
     expect(notesOf(await journal(store, 'run-1'))).toEqual(['first', 'only-once']);
   });
 
+  it('B123: refuse what is larger than the server takes in one packet, and go on as if nothing had been', async () => {
+    await running(store);
+    const { maxPayloadBytes } = store.traits;
+    if (type === 'mariadb') {
+      await expect(appendOne(3, 'x'.repeat(2.2 * (maxPayloadBytes as number)))).rejects.toMatchObject({
+        code: 'PAYLOAD_TOO_LARGE',
+        family: 'request',
+      });
+    } else expect(maxPayloadBytes).toBeUndefined();
+    await appendOne(3, 'fits');
+    expect(notesOf(await journal(store, 'run-1'))).toEqual(['fits']);
+  });
+
   it('B131: work with a pool of one, beside a host that uses it too', async () => {
     const { store: small, dataSource: its } = await subject.open({ statementTimeoutMs: 5_000 }, { poolSize: 1 });
     await Promise.all(
