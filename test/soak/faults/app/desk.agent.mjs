@@ -1,4 +1,5 @@
-// One agent with a tool of each recovery policy. The script of a run stands in its prompt, and the run's id in the line below it.
+// One agent with a tool of each recovery policy. The script of a run stands in its prompt, and the run's id in the line below it. A text from the far side is what
+// the model says instead.
 import { Agent, didNotHappen, happened } from 'nestjs-agent-runs';
 import { scriptedModel } from 'nestjs-agent-runs/testing';
 import { declareProbe, declareTool } from '../../../crash/app/declare-tool.mjs';
@@ -14,8 +15,9 @@ export function deskAgent(farSide, options, hasNotes) {
     name: script.name,
     async generate(request) {
       const index = request.messages.filter(({ role }) => role === 'assistant').length;
-      await farSide.ask({ tool: 'model', runId: runIdIn(request.messages), key: `m${index + 1}` });
-      return script.generate(request);
+      const answer = await farSide.ask({ tool: 'model', runId: runIdIn(request.messages), key: `m${index + 1}` });
+      const reply = await script.generate(request);
+      return typeof answer === 'string' ? { ...reply, content: [{ type: 'text', text: answer }] } : reply;
     },
   };
 
