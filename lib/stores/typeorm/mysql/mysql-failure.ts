@@ -1,16 +1,21 @@
 /** Verdicts on what mysql2 throws. https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html */
 import { DatabaseFailure, type FailureVerdict } from '../database-failure.js';
 
-/** Deadlock, lock wait timeout, record changed since read (MariaDB's snapshot isolation), lock not available at once, table changed under a prepared statement. */
-const CONFLICTS: ReadonlySet<number> = new Set([1213, 1205, 1020, 3572, 1615]);
-/** Server gone or shutting down, too many connections or prepared statements (`max_prepared_stmt_count`), read only, query killed or timed out. */
-const PASSING: ReadonlySet<number> = new Set([
-  1461, 1040, 1053, 1129, 1203, 1290, 1317, 1836, 1927, 3024, 1969, 1021, 1114, 1041,
+/**
+ * Deadlock, lock wait timeout, record changed since read (MariaDB's snapshot isolation), lock not available at once, table definition changed, statement to be
+ * prepared again, rolled back by the group during COMMIT.
+ */
+const CONFLICTS: ReadonlySet<number> = new Set([1213, 1205, 1020, 3572, 1412, 1615, 3101]);
+/** Server gone or shutting down, read only, not ready (Galera), query killed or timed out. */
+const PASSING: ReadonlySet<number> = new Set([1053, 1290, 1792, 1836, 1047, 1317, 1927, 1969, 3024]);
+/** Too many connections, of this user too, statements, transactions or locks; blocked host; memory or disk full. */
+const EXHAUSTED: ReadonlySet<number> = new Set([
+  1040, 1129, 1203, 1226, 1461, 1637, 1206, 1021, 1026, 1037, 1038, 1041, 1114,
 ]);
 /** More than `max_allowed_packet`, also as the value of an expression, or than the redo log has room for. */
 const TOO_LARGE: ReadonlySet<number> = new Set([1153, 1162, 1301, 1118]);
-/** The server ended the connection: https://dev.mysql.com/doc/refman/8.4/en/gone-away.html */
-const CONNECTION_ENDED: ReadonlySet<number> = new Set([1053, 1927, 4031]);
+/** The server ended the connection, or read or wrote it no longer: https://dev.mysql.com/doc/refman/8.4/en/gone-away.html */
+const CONNECTION_ENDED: ReadonlySet<number> = new Set([1053, 1927, 4031, 1152, 1158, 1159, 1160, 1161, 1184]);
 /** The session does not know a prepared statement of ours: a proxy changed the session. */
 const UNKNOWN_STATEMENT = 1243;
 const LOST = /^(PROTOCOL_|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN)/;
@@ -51,7 +56,7 @@ function verdictOn(errno: number | undefined, isLost: boolean, code: string | un
   if (errno !== undefined && CONFLICTS.has(errno)) return 'conflict';
   // Before the loss of the connection, which comes with it.
   if (errno !== undefined && TOO_LARGE.has(errno)) return 'too_large';
-  if (isLost || errno === undefined || errno < 1000 || PASSING.has(errno)) return 'unavailable';
+  if (isLost || errno === undefined || errno < 1000 || PASSING.has(errno) || EXHAUSTED.has(errno)) return 'unavailable';
   return code === 'POOL_CLOSED' ? 'unavailable' : 'broken';
 }
 

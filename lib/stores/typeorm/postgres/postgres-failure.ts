@@ -5,10 +5,13 @@ import { DatabaseFailure, type FailureVerdict } from '../database-failure.js';
 const CONFLICTS: ReadonlySet<string> = new Set(['40001', '40P01', '55P03']);
 /** A limit of the program. */
 const TOO_LARGE = /^54/;
-/** Classes: connection exceptions, insufficient resources, operator intervention, system errors; and a read-only server. */
-const PASSING = /^(08|53|57|58)|^25006$/;
-/** The server ended the session. */
-const SESSION_ENDED = /^(08|57P0)/;
+/**
+ * Classes: connection exceptions, logins that are refused (a password that is being changed), insufficient resources, operator intervention, system errors; and
+ * a read-only server, and a database that is not there (yet, or for the moment).
+ */
+const PASSING = /^(08|28|53|57|58)|^(25006|3D000)$/;
+/** The server ended the session, also because its transaction was idle or open for too long. */
+const SESSION_ENDED = /^(08|57P0)|^25P0[34]$/;
 /** A prepared statement that the session does not have, or has although we did not make it: somebody discarded them, or a pooler changed the session. */
 const SESSION_CHANGED: ReadonlySet<string> = new Set(['26000', '42P05']);
 const LOST = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN)/;
