@@ -70,6 +70,13 @@ export class FaultLane {
     return problems;
   }
 
+  /** The server, with other arguments. */
+  async restart(given: readonly string[]): Promise<void> {
+    await this.connection?.destroy();
+    this.connection = undefined;
+    await this.server.restart({ arguments: [...UNSYNCED[this.type], ...given] });
+  }
+
   /** Boots a process. Its pool goes through the proxy unless it says otherwise. */
   async boot(
     name: string,

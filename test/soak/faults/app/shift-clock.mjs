@@ -8,6 +8,10 @@ globalThis.Date = class Date extends RealDate {
     else super(...parts);
   }
 
+  static [Symbol.hasInstance](value) {
+    return value instanceof RealDate;
+  }
+
   static now() {
     return RealDate.now() + offset;
   }
