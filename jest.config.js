@@ -61,7 +61,14 @@ export default {
       displayName: 'soak',
       globalSetup: '<rootDir>/.config/jest.soak.mjs',
       globalTeardown: '<rootDir>/.config/jest.databases-teardown.mjs',
-      testMatch: ['<rootDir>/test/soak/**/*.spec.ts'],
+      testMatch: ['<rootDir>/test/soak/{faults,plans}/**/*.spec.ts'],
+    },
+    {
+      ...base,
+      displayName: 'races',
+      globalSetup: '<rootDir>/.config/jest.crash.mjs',
+      globalTeardown: '<rootDir>/.config/jest.databases-teardown.mjs',
+      testMatch: ['<rootDir>/test/soak/races/**/*.spec.ts'],
     },
   ],
 };

@@ -1,0 +1,60 @@
+/** One suite of races for every place. After each race nobody must have been told of a conflict of the database, in an answer or in a log. */
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { describeIf } from '../../support/describe-if.js';
+import { ServerSubject } from '../../stores/typeorm/server-subject.js';
+import { Arena, type RacerSettings } from './arena.js';
+import { racePlaces, type RacePlace } from './race-places.js';
+
+const TIMEOUT_MS = 180_000;
+
+/** What a worker may say when a race is lost: its run was cancelled or taken over. */
+const LOSERS_WORDS = /^warn: (lost ownership of a run|a late result was discarded)/;
+
+/**
+ * Conflicts that cost nobody anything but a moment: somebody else had taken a key; SQLite has one writer at a time; a session at REPEATABLE READ cannot go on
+ * where it had to wait for somebody's COMMIT (Postgres says 40001, MariaDB 11.6 and later 1020). Deadlocks are not among them.
+ */
+function everyday({ isolation }: RacePlace): string[] {
+  const codes = ['LOST_RACE', 'SQLITE_BUSY', 'SQLITE_BUSY_SNAPSHOT'];
+  return isolation === 'REPEATABLE READ' ? [...codes, '40001', 'ER_CHECKREAD'] : codes;
+}
+
+export type Race = (title: string, play: (arena: Arena) => Promise<void>) => void;
+
+/** @param declare calls `race` for each race */
+export function describeRaces(
+  title: string,
+  settings: readonly RacerSettings[],
+  declare: (race: Race, place: RacePlace) => void,
+): void {
+  for (const place of racePlaces) {
+    describeIf(place.isThere)(`${title}: processes on ${place.name}`, () => {
+      let arena: Arena;
+      let before: Record<string, number>[];
+      beforeAll(async () => {
+        arena = await Arena.open(place, settings);
+        before = settings.map(() => ({}));
+      }, TIMEOUT_MS);
+      afterAll(() => arena?.close(), TIMEOUT_MS);
+
+      declare((name, play) => {
+        it(
+          name,
+          async () => {
+            await play(arena);
+            const reports = await arena.reports();
+            const met = reports.flatMap(({ conflicts }, index) =>
+              Object.entries(conflicts).filter(([code, count]) => count > (before[index]?.[code] ?? 0)),
+            );
+            before = reports.map(({ conflicts }) => conflicts);
+            const said = reports.flatMap(({ logged }) => logged).filter((line) => !LOSERS_WORDS.test(line));
+            expect(said).toEqual([]);
+            expect(met.map(([code]) => code).filter((code) => !everyday(place).includes(code))).toEqual([]);
+          },
+          TIMEOUT_MS,
+        );
+      }, place);
+    });
+  }
+  afterAll(() => ServerSubject.dropDatabases(), 60_000);
+}
