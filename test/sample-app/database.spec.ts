@@ -16,6 +16,7 @@ describe('The sample’s database on SQLite', () => {
     const {
       autoLoadEntities: _,
       retryAttempts: __,
+      retryDelay: ___,
       ...options
     } = databaseOptions({
       type: 'sqlite',

@@ -8,7 +8,9 @@ export function databaseOptions(database: DatabaseSettings): TypeOrmModuleOption
     autoLoadEntities: true,
     migrations: [CreateSupportTables1764400000000],
     migrationsRun: true,
-    retryAttempts: 0,
+    // TypeORM's own table of migrations has no lock: of two processes that start on a new database, one may find it half made.
+    retryAttempts: 5,
+    retryDelay: 500,
   };
   switch (database.type) {
     case 'sqlite':
