@@ -3,7 +3,7 @@ import 'reflect-metadata';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { Agent, AgentRunsModule, AgentTool, ObserveRuns, RunService } from 'nestjs-agent-runs';
+import { Agent, AgentRunsModule, AgentTool, ObserveRuns, RunService, RunWorker } from 'nestjs-agent-runs';
 import { AgentRunsTypeOrmModule } from 'nestjs-agent-runs/typeorm';
 import { DataSource } from 'typeorm';
 import { InstantModel } from './instant-model.mjs';
@@ -91,6 +91,8 @@ export async function startApplication(database, settings = {}) {
     runs,
     run,
     complete,
+    stopped: (runId) => stops.of(runId),
+    worker: context.get(RunWorker),
     query: (sql) => context.get(DataSource).query(sql),
     close: () => context.close(),
   };

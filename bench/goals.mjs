@@ -17,8 +17,11 @@ const POLL_MS = 5_000;
 /** None in the process; what the heap measurement itself is off by. */
 const HEAP_NOISE = 100;
 
+/** What a full database may add to what an empty one takes; medians of a few ms are no better than this. */
+const FLAT = 1.5;
+
 /** @param key of the database @param measured by measure; absent ones give no figures */
-export function figuresOf(key, { throughput, growth, latency, idle, waiting }) {
+export function figuresOf(key, { throughput, growth, latency, idle, waiting, sharing, scaling }) {
   return [
     ...(throughput ? throughputFigures(key, throughput) : []),
     ...(growth ? growthFigures(growth) : []),
@@ -36,6 +39,8 @@ export function figuresOf(key, { throughput, growth, latency, idle, waiting }) {
             : [told('stored per waiting run, bytes', waiting.storedBytesPerRun, 0)]),
         ]
       : []),
+    ...(sharing ? sharingFigures(sharing) : []),
+    ...(scaling ? scalingFigures(scaling) : []),
   ];
 }
 
@@ -94,6 +99,35 @@ function latencyFigures({ start, answer, elsewhere }) {
     told('answer → next model call, other process, ms (median)', elsewhere.median, 0),
     atMost('answer → next model call, other process, ms (max)', elsewhere.max, POLL_MS, 0),
   ];
+}
+
+function sharingFigures({ perSecond, ratio, queued }) {
+  return [
+    told(
+      '64 runs at once, runs/s of one process · of two',
+      `${perSecond[1].toFixed(0)} · ${perSecond[2].toFixed(0)}`,
+      0,
+    ),
+    told('two processes, × the rate of one', ratio, 2),
+    told('out of the queue, runs/s of one process · of two', `${queued[1].toFixed(0)} · ${queued[2].toFixed(0)}`, 0),
+  ];
+}
+
+/** Each cost in the empty database, beside the runs that wait, and behind the journal too. */
+function scalingFigures(steps) {
+  const [empty, , full] = steps;
+  const beside = `${full.waiting.toLocaleString('en')} waiting runs · and ${full.journalRows.toLocaleString('en')} journal rows`;
+  return [
+    ['start of a run', 'start'],
+    ['claim and one model call, 64 in a row', 'claim'],
+    ['a run of ten turns', 'run'],
+    ['first page of all runs', 'list'],
+    ['first page of a status', 'page'],
+    ['first page of open asks', 'inbox'],
+  ].flatMap(([label, name]) => [
+    told(`${label}, ms: empty · ${beside}`, steps.map((step) => step[name].toFixed(2)).join(' · '), 2),
+    atMost(`${label}: full ÷ empty`, full[name] / empty[name], FLAT, 2),
+  ]);
 }
 
 function told(label, measured, digits) {

@@ -1,6 +1,8 @@
 import { measureGrowth } from './measures/growth.mjs';
 import { measureIdle } from './measures/idle.mjs';
 import { measureLatency } from './measures/latency.mjs';
+import { measureScaling } from './measures/scaling.mjs';
+import { measureSharing } from './measures/sharing.mjs';
 import { measureThroughput } from './measures/throughput.mjs';
 import { measureWaiting } from './measures/waiting.mjs';
 
@@ -11,4 +13,6 @@ export const MEASURES = {
   latency: measureLatency,
   idle: measureIdle,
   waiting: measureWaiting,
+  sharing: measureSharing,
+  scaling: measureScaling,
 };

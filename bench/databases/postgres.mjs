@@ -29,7 +29,8 @@ export async function openPostgres(url, poolSize) {
       durability: `fsync = ${await setting('fsync')}, synchronous_commit = ${await setting('synchronous_commit')}`,
       pool: poolSize,
     },
-    dataSource: () => ({ type: 'postgres', url: own, poolSize }),
+    dataSource: () => postgresDataSource({ url: own, poolSize }),
+    inOtherProcess: { key: 'postgres', url: own, poolSize },
     insertBare: (id, body) => one.query(insert(id, body)),
     insertBareTogether: (id, body) => pool.query(insert(id, body)),
     bytesStored: async () =>
@@ -43,6 +44,10 @@ export async function openPostgres(url, poolSize) {
       await admin.end();
     },
   };
+}
+
+export function postgresDataSource({ url, poolSize }) {
+  return { type: 'postgres', url, poolSize };
 }
 
 function countStatements() {

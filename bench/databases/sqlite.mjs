@@ -19,12 +19,8 @@ export function openSqlite(synchronous) {
   mkdirSync(DATA, { recursive: true });
   const directory = mkdtempSync(path.join(DATA, 'bench-'));
   const file = path.join(directory, 'runs.sqlite');
-  const configure = (handle) => {
-    handle.pragma('journal_mode = WAL');
-    handle.pragma(`synchronous = ${synchronous}`);
-  };
   const handle = new BetterSqlite3(file);
-  configure(handle);
+  configure(handle, synchronous);
   handle.exec('CREATE TABLE bench_floor (id INTEGER PRIMARY KEY, body TEXT NOT NULL)');
   const insert = handle.prepare('INSERT INTO bench_floor (id, body) VALUES (?, ?)');
   const facts = {
@@ -36,7 +32,8 @@ export function openSqlite(synchronous) {
     name: `SQLite ${synchronous}`,
     key: `sqlite-${synchronous.toLowerCase()}`,
     facts,
-    dataSource: () => ({ type: 'better-sqlite3', database: file, prepareDatabase: configure }),
+    dataSource: () => sqliteDataSource({ file, synchronous }),
+    inOtherProcess: { key: 'sqlite', file, synchronous },
     // One connection: what is asked at the same time is done in turns.
     insertBare: async (id, body) => {
       insert.run(id, body);
@@ -45,6 +42,7 @@ export function openSqlite(synchronous) {
       insert.run(id, body);
       await new Promise((next) => setImmediate(next));
     },
+    refreshStatistics: () => void handle.exec('ANALYZE'),
     bytesStored: () => {
       handle.pragma('wal_checkpoint(PASSIVE)');
       return handle.pragma('page_count', { simple: true }) * handle.pragma('page_size', { simple: true });
@@ -55,6 +53,15 @@ export function openSqlite(synchronous) {
       rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+export function sqliteDataSource({ file, synchronous }) {
+  return { type: 'better-sqlite3', database: file, prepareDatabase: (handle) => configure(handle, synchronous) };
+}
+
+function configure(handle, synchronous) {
+  handle.pragma('journal_mode = WAL');
+  handle.pragma(`synchronous = ${synchronous}`);
 }
 
 function countStatements(handle) {

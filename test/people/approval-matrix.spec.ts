@@ -3,7 +3,7 @@ import type { JsonObject } from '../../lib/contracts/json.js';
 import type { ToolMessage } from '../../lib/contracts/message.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { agent, tool } from '../support/engine-harness.js';
-import { ENGINE_STORES, type EngineStore } from '../support/stores.js';
+import { EVERY_STORE } from '../support/stores.js';
 import { until } from '../support/until.js';
 import { approve, asksOf, codeOf, deny, type Process, reaches, World } from './world.js';
 
@@ -66,10 +66,9 @@ async function decide(process: Process, runId: string, n: number, fate: Fate): P
 }
 
 /** Decides the calls of one reply in an order; the result is what the model was told, in call order. */
-async function play(store: EngineStore, fates: readonly Fate[], order: readonly number[], where: Where) {
+async function play(world: World, fates: readonly Fate[], order: readonly number[], where: Where) {
   const { ledger, model, agents } = scene(fates);
-  const world = await World.over(store);
-  let process = await world.process(agents);
+  let process = await world.restart(agents);
   const { id } = await process.runs.start({ agent: 'support', prompt: 'go' });
   await reaches(process, id, 'waiting');
   if (where === 'in a process that executes nothing') process = await world.office(agents);
@@ -83,7 +82,6 @@ async function play(store: EngineStore, fates: readonly Fate[], order: readonly 
   }
   if (where === 'after a restart each') process = await world.restart(agents);
   await reaches(process, id, 'completed');
-  await world.end();
   return { told: (model.requests[1]?.messages.at(-1) as ToolMessage).content, requests: model.requests.length, ledger };
 }
 
@@ -95,19 +93,23 @@ function expected(fates: readonly Fate[]) {
   return { told: fates.map((fate, n) => expect.objectContaining(TOLD[fate](n))), requests: 2, ledger: ran };
 }
 
-describe.each(ENGINE_STORES)('the approval matrix on $name', (store) => {
+describe.each(EVERY_STORE)('the approval matrix on $name', (store) => {
   describe.each(WHERE)('decided %s', (where) => {
     it.each(FATES)('PPL-10: one call is told and executed as decided: %s', async (fate) => {
-      expect(await play(store, [fate], [0], where)).toEqual(expected([fate]));
+      const world = await World.over(store);
+      expect(await play(world, [fate], [0], where)).toEqual(expected([fate]));
+      await world.end();
     });
 
     it.each(FATES)('PPL-10: two calls, the first decided last: %s and any other', async (fate) => {
+      const world = await World.over(store);
       for (const other of FATES) {
         const fates = [fate, other];
         // A sweep withdraws all that is late, so the others come first.
         const order = other === 'expire' && fate !== 'expire' ? [0, 1] : [1, 0];
-        expect(await play(store, fates, order, where)).toEqual(expected(fates));
+        expect(await play(world, fates, order, where)).toEqual(expected(fates));
       }
+      await world.end();
     });
 
     it('PPL-10: three calls in every order', async () => {
@@ -120,7 +122,9 @@ describe.each(ENGINE_STORES)('the approval matrix on $name', (store) => {
         [2, 0, 1],
         [2, 1, 0],
       ];
-      for (const order of orders) expect(await play(store, fates, order, where)).toEqual(expected(fates));
+      const world = await World.over(store);
+      for (const order of orders) expect(await play(world, fates, order, where)).toEqual(expected(fates));
+      await world.end();
     });
 
     it.each([0, 1, 2])(

@@ -1,6 +1,10 @@
 // The stores that engine suites run on, in one place: a database that is added here is proven by all of them.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, jest } from '@jest/globals';
 import type { StoreUnderTest } from '../../lib/testing/store-contract/store-case.js';
+import { FileRunStore } from '../../lib/stores/file/file-run.store.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { isServerThere, ServerSubject, type ServerType } from '../stores/typeorm/server-subject.js';
 import { SqliteSubject } from '../stores/typeorm/sqlite-subject.js';
@@ -23,6 +27,30 @@ function memory(): Promise<SharedStore> {
   const store = new MemoryRunStore();
   const same = () => Promise.resolve(store);
   return Promise.resolve({ store, reopen: same, second: same, dispose: () => store.close() });
+}
+
+/** One process, one directory: a second process is refused, so it has to be the same store. */
+async function file(): Promise<SharedStore> {
+  const directory = await mkdtemp(join(tmpdir(), 'agent-runs-'));
+  const open = async () => {
+    const store = new FileRunStore({ directory });
+    await store.open();
+    return store;
+  };
+  let current = await open();
+  return {
+    store: current,
+    reopen: async () => {
+      await current.close();
+      current = await open();
+      return current;
+    },
+    second: () => Promise.resolve(current),
+    dispose: async () => {
+      await current.close();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
 }
 
 /** No process of these suites dies of a power cut, so no commit waits for the disk. */
@@ -67,6 +95,8 @@ const EMBEDDED: readonly EngineStore[] = [
   { name: 'SQLite', open: sqlite, transactions: true, isServer: false },
 ];
 
+const FILE: EngineStore = { name: 'file', open: file, transactions: false, isServer: false };
+
 const SERVERS: readonly (EngineStore & { type: ServerType })[] = [
   { name: 'MariaDB', type: 'mariadb', open: server('mariadb'), transactions: true, isServer: true },
   { name: 'Postgres', type: 'postgres', open: server('postgres'), transactions: true, isServer: true },
@@ -76,7 +106,7 @@ const SERVERS: readonly (EngineStore & { type: ServerType })[] = [
 const wanted = process.env['TEST_ENGINE_STORES']?.split(',');
 
 function chosen(stores: readonly EngineStore[]): readonly EngineStore[] {
-  return wanted ? [...EMBEDDED, ...SERVERS].filter(({ name }) => wanted.includes(name)) : stores;
+  return wanted ? [...EMBEDDED, FILE, ...SERVERS].filter(({ name }) => wanted.includes(name)) : stores;
 }
 
 /** What every engine suite runs on. */
@@ -84,6 +114,9 @@ export const ENGINE_STORES = chosen(EMBEDDED);
 
 /** For what only real concurrency can break: also the servers that are there, as the set-up found (the contract suites report what is missing). */
 export const ALL_ENGINE_STORES = chosen([...EMBEDDED, ...SERVERS.filter(({ type }) => isServerThere(type))]);
+
+/** For what must be shown on each of them. */
+export const EVERY_STORE = chosen([...EMBEDDED, FILE, ...SERVERS.filter(({ type }) => isServerThere(type))]);
 
 // Both for the file that imports this one. Servers take their time; what hangs is found by `until`.
 jest.setTimeout(60_000);

@@ -63,8 +63,9 @@ export class Arena {
     return this.opened.dataSource.query(sql);
   }
 
-  /** What was done for a run, in whatever process. */
-  effectsOf(runId: string): Effect[] {
+  /** What was done for a run until now, in whatever process: what a racer tells comes in order, so an answer comes after all it told before. */
+  async effectsOf(runId: string): Promise<Effect[]> {
+    await Promise.all(this.racers.map((racer) => racer.do('answer')));
     return this.racers.flatMap(({ effects }) => effects.get(runId) ?? []);
   }
 

@@ -69,7 +69,7 @@ describeRaces('control', [WORKER, WORKER], (race) => {
         if (first.status === 'interrupted') await other.do('resume', id);
         const run = await arena.reaches(id, 'completed');
         expect(run.interruptRequest).toBeNull();
-        expect(arena.effectsOf(id)).toHaveLength(steps.length - 1);
+        expect(await arena.effectsOf(id)).toHaveLength(steps.length - 1);
         expect(await entriesOf(arena.store, id, 'run.interrupted')).toHaveLength(
           first.status === 'interrupted' ? 1 : 0,
         );
@@ -101,7 +101,7 @@ describeRaces('control', [WORKER, WORKER], (race) => {
         // The second may have come when the first had led to a person already.
         const resumed = await entriesOf(arena.store, id, 'run.resume_requested');
         expect(run.attempt).toBe(1 + taken.length + resumed.length);
-        const paid = arena.effectsOf(id).length;
+        const paid = (await arena.effectsOf(id)).length;
         if (run.status === 'completed') expect(paid).toBe(1);
         else {
           // Taken away in the middle of it: nobody guesses.

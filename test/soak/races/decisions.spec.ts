@@ -49,7 +49,7 @@ describeRaces('decisions', [WORKER, OFFICE], (race) => {
       const approved = answers[0]?.code === 'accepted';
       await arena.reaches(id, 'completed');
       const [stored] = await allInteractions(arena.store, id);
-      expect([stored?.status, arena.effectsOf(id).length]).toEqual(approved ? ['used', 1] : ['denied', 0]);
+      expect([stored?.status, (await arena.effectsOf(id)).length]).toEqual(approved ? ['used', 1] : ['denied', 0]);
       await arena.assertAllSound([id]);
       return approved ? 'approved' : 'denied';
     });
@@ -74,7 +74,7 @@ describeRaces('decisions', [WORKER, OFFICE], (race) => {
         // What it had begun by then it had been told to.
         const entries = await journalOf(arena.store, id);
         const began = entries.filter(({ type }) => type === 'tool.started').length;
-        expect(arena.effectsOf(id).length).toBeLessThanOrEqual(began);
+        expect((await arena.effectsOf(id)).length).toBeLessThanOrEqual(began);
         if (approved?.code !== 'accepted') expect(began).toBe(0);
         const again = await b.order('respond', [id, asks[0]?.id, deny]);
         expect(again.code).toBe('ALREADY_DECIDED');
@@ -105,7 +105,7 @@ describeRaces('decisions', [WORKER, OFFICE], (race) => {
         await b.do('expireInteractions');
       await arena.reaches(id, 'completed');
       const [stored] = await allInteractions(arena.store, id);
-      expect([stored?.status, arena.effectsOf(id).length]).toEqual(accepted ? ['used', 1] : ['expired', 0]);
+      expect([stored?.status, (await arena.effectsOf(id)).length]).toEqual(accepted ? ['used', 1] : ['expired', 0]);
       const told = await Promise.all(
         (['interaction.answered', 'interaction.expired'] as const).map((type) => entriesOf(arena.store, id, type)),
       );
@@ -139,12 +139,7 @@ describeRaces('decisions', [WORKER, OFFICE], (race) => {
         expect(answers.map(({ code }) => code)).toEqual(['accepted', 'accepted', 'accepted']);
         const run = await arena.reaches(id, 'completed');
         expect(run.totals).toMatchObject({ turn: 2, results: 5 });
-        expect(
-          arena
-            .effectsOf(id)
-            .map(({ tool }) => tool)
-            .sort(),
-        ).toEqual(['look', 'refund', 'refund']);
+        expect((await arena.effectsOf(id)).map(({ tool }) => tool).sort()).toEqual(['look', 'refund', 'refund']);
         expect((await allInteractions(arena.store, id)).map(({ status }) => status)).toEqual(['used', 'used']);
         await arena.assertAllSound([id]);
       });
@@ -167,7 +162,7 @@ describeRaces('decisions', [WORKER, OFFICE], (race) => {
         expect(cancelled?.code).toBe('accepted');
         expect(['accepted', 'ILLEGAL_TRANSITION']).toContain(granted?.code);
         const began = (await entriesOf(arena.store, id, 'tool.started')).length;
-        expect(arena.effectsOf(id).length).toBeLessThanOrEqual(began);
+        expect((await arena.effectsOf(id)).length).toBeLessThanOrEqual(began);
         if (granted?.code !== 'accepted') expect(began).toBe(0);
       }
       expect(await entriesOf(arena.store, id, 'budget.granted')).toHaveLength(granted?.code === 'accepted' ? 1 : 0);

@@ -48,6 +48,7 @@ const store = app.get(RunStore, { strict: false });
 const verbs = verbsOf({ app, host, runs: app.get(RunService), store, note });
 
 verbs.report = () => ({ logged: logged.splice(0), conflicts: store.conflicts() });
+verbs.answer = () => undefined;
 verbs.open = (gate) => gates.open(gate);
 verbs.stop = async () => {
   await app.close();
