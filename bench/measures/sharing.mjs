@@ -1,13 +1,10 @@
 // The same load on one process and on two: of runs that each process starts itself, and of runs that wait in the queue and have to be claimed.
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startApplication } from '../application.mjs';
 import { promptOf } from '../instant-model.mjs';
-import { spreadOf } from '../statistics.mjs';
+import { median, spreadOf } from '../statistics.mjs';
+import { Worker } from '../worker.mjs';
 
-const PROGRAM = fileURLToPath(new URL('../worker-process.mjs', import.meta.url));
 const MANY = 64;
 const RUNS = 384;
 
@@ -15,11 +12,11 @@ export async function measureSharing(database, { rounds, quick }) {
   const count = quick ? 128 : RUNS;
   const samples = [];
   await withWorkers(database, { trigger: false }, async ([one, two]) => {
-    await Promise.all([one, two].map((worker) => worker.complete(512)));
+    await Promise.all([one, two].map((worker) => worker.complete(512, MANY)));
     for (let round = 0; round < Math.ceil(rounds / 3); round += 1)
       samples.push({
-        alone: await perSecond(count, () => one.complete(count)),
-        shared: await perSecond(count, () => Promise.all([one, two].map((worker) => worker.complete(count / 2)))),
+        alone: await perSecond(count, () => one.complete(count, MANY)),
+        shared: await perSecond(count, () => Promise.all([one, two].map((worker) => worker.complete(count / 2, MANY)))),
       });
   });
   return { ...ratios(samples), queued: await queued(database, count) };
@@ -79,34 +76,6 @@ async function withWorkers(database, settings, work, count = 2) {
   }
 }
 
-class Worker {
-  static async start(database, settings) {
-    const worker = new Worker();
-    const env = { ...process.env, BENCH_WORKER: JSON.stringify({ database: database.inOtherProcess, settings }) };
-    worker.child = fork(PROGRAM, [], { env });
-    worker.ended = once(worker.child, 'exit');
-    await worker.#answer();
-    return worker;
-  }
-
-  async complete(runs) {
-    this.child.send({ runs, atOnce: MANY });
-    await this.#answer();
-  }
-
-  async stop() {
-    if (this.child.connected) this.child.send({});
-    await this.ended;
-  }
-
-  async #answer() {
-    const ended = this.ended.then(([code]) => {
-      throw new Error(`A process of the benchmark ended with ${code}.`);
-    });
-    await Promise.race([once(this.child, 'message'), ended]);
-  }
-}
-
 async function perSecond(runs, work) {
   const startedAt = performance.now();
   await work();
@@ -116,8 +85,8 @@ async function perSecond(runs, work) {
 function ratios(samples) {
   return {
     perSecond: {
-      1: spreadOf(samples.map(({ alone }) => alone)).median,
-      2: spreadOf(samples.map(({ shared }) => shared)).median,
+      1: median(samples.map(({ alone }) => alone)),
+      2: median(samples.map(({ shared }) => shared)),
     },
     ratio: spreadOf(samples.map(({ alone, shared }) => shared / alone)),
   };

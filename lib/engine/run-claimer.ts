@@ -3,7 +3,7 @@
  * has costs no attempt (STO-4, JRN-7a). The first step's intents travel with the claim (JRN-3).
  */
 import type { AgentDefinition } from '../contracts/agent-definition.js';
-import type { Attention } from '../contracts/run-status.js';
+import type { Attention, RunStatus } from '../contracts/run-status.js';
 import type { RunRecord } from '../contracts/run.js';
 import { AgentRunsError } from '../errors/agent-runs.error.js';
 import { decideClaim, isClaimable, type ClaimResult } from './claim-run.js';
@@ -33,11 +33,16 @@ export class RunClaimer {
     private readonly workerId: string,
   ) {}
 
-  /** Null when the run is not ours to execute: lost to another worker, not due, not registered here, or handed to a person. */
-  async claim(runId: string): Promise<Claimed | null> {
+  /**
+   * Null when the run is not ours to execute: lost to another worker, not due, not registered here, or handed to a person.
+   * @param seen the status in which it was found to be claimable
+   */
+  async claim(runId: string, seen: RunStatus): Promise<Claimed | null> {
     const loaded = await this.ports.store.load(runId);
-    const agent = loaded && this.definitionFor(loaded.run);
-    if (!loaded || !agent) return null;
+    // Workers that look at the same time find the same runs: whoever comes second need not read the journal and lock the row to see it.
+    if (!loaded || loaded.run.status !== seen) return null;
+    const agent = this.definitionFor(loaded.run);
+    if (!agent) return null;
     const prepared = await this.prepare(loaded.run, agent);
     if (!prepared) return null;
     const answer = await this.ports.store.transition<ClaimResult>({

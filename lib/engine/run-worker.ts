@@ -4,6 +4,7 @@
  */
 import type { HeldRunState } from '../contracts/ports/run-store.port.js';
 import { CONTRACT_VERSION, type RunRecord } from '../contracts/run.js';
+import type { RunStatus } from '../contracts/run-status.js';
 import type { WorkerStatus } from '../contracts/run-view.js';
 import { AgentRunsError } from '../errors/agent-runs.error.js';
 import { endedWithin } from './ended-within.js';
@@ -208,7 +209,7 @@ export class RunWorker {
       .slice(0, Math.max(0, this.freeSlots()));
     // One turn saw everything there is to take over; a full one may not have.
     if (takeovers && limit > 0 && answer.claimable.length < limit) this.takeovers = false;
-    const claims = await Promise.allSettled(fresh.map(({ id }) => this.claim(id)));
+    const claims = await Promise.allSettled(fresh.map(({ id, status }) => this.claim(id, status)));
     const failed = claims.find((claim) => claim.status === 'rejected');
     if (failed) throw failed.reason;
     const claimed = claims.filter((claim) => claim.status === 'fulfilled' && claim.value).length;
@@ -218,10 +219,10 @@ export class RunWorker {
     return claimed > 0;
   }
 
-  private async claim(runId: string): Promise<boolean> {
+  private async claim(runId: string, seen: RunStatus): Promise<boolean> {
     this.claiming.add(runId);
     try {
-      const claimed = await this.claimer.claim(runId);
+      const claimed = await this.claimer.claim(runId, seen);
       if (claimed) this.adopt(claimed);
       return claimed !== null;
     } catch (error) {

@@ -9,9 +9,20 @@ interface Database {
   close(): void;
 }
 
+interface WorkerProcess {
+  complete(runs: number, atOnce: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+type Query = (sql: string) => Promise<Record<string, unknown>[]>;
+
+interface CrowdOfRuns {
+  copy(runId: string, count: number): Promise<void>;
+}
+
 interface Application {
   complete(prompt: string): Promise<string>;
-  query(sql: string): Promise<Record<string, unknown>[]>;
+  query: Query;
   close(): Promise<void>;
 }
 
@@ -61,6 +72,36 @@ describe('bench', () => {
     const turn = (at: number): number => Number(rows[2 * at]?.['size']) + Number(rows[2 * at + 1]?.['size']);
 
     expect(turn(110) / turn(20)).toBeLessThanOrEqual(1.1);
+  });
+
+  it('another process does its share on the same database', async () => {
+    const { Worker } = await load<{ Worker: { start(on: Database, settings: object): Promise<WorkerProcess> } }>(
+      'worker.mjs',
+    );
+    const completed = `SELECT COUNT(*) AS count FROM agent_runs WHERE status = 'completed'`;
+    const [before] = await app.query(completed);
+    const worker = await Worker.start(database, { trigger: false });
+    try {
+      await Promise.all([worker.complete(4, 2), app.complete(promptOf({ turns: 1 }))]);
+    } finally {
+      await worker.stop();
+    }
+    expect(await app.query(completed)).toEqual([{ count: Number(before?.['count']) + 5 }]);
+  });
+
+  it('a crowd is copies of a run, with its journal and its asks', async () => {
+    const { Crowd } = await load<{ Crowd: { on(query: Query): Promise<CrowdOfRuns> } }>('crowd.mjs');
+    const runId = await app.complete(promptOf({ turns: 2 }));
+    const rowsOf = async (where: string) =>
+      Number((await app.query(`SELECT COUNT(*) AS count FROM agent_run_journal WHERE ${where}`))[0]?.['count']);
+    const its = await rowsOf(`run_id = '${runId}'`);
+    const before = await rowsOf('1 = 1');
+
+    await (await Crowd.on((sql) => app.query(sql))).copy(runId, 300);
+
+    expect(await rowsOf('1 = 1')).toBe(before + 300 * its);
+    const copies = await app.query(`SELECT COUNT(*) AS count FROM agent_runs WHERE id LIKE 'copy-%'`);
+    expect(copies).toEqual([{ count: 300 }]);
   });
 
   it('the table says what was measured, the goal, and whether it was met', async () => {

@@ -1,0 +1,36 @@
+// The parent's side of `worker-process.mjs`.
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+const PROGRAM = fileURLToPath(new URL('worker-process.mjs', import.meta.url));
+
+/** One more process of the benchmark. */
+export class Worker {
+  static async start(database, settings) {
+    const worker = new Worker();
+    const env = { ...process.env, BENCH_WORKER: JSON.stringify({ database: database.inOtherProcess, settings }) };
+    worker.child = fork(PROGRAM, [], { env });
+    worker.ended = once(worker.child, 'exit');
+    await worker.#answer();
+    return worker;
+  }
+
+  /** Starts runs of ten turns and completes them, so many at once. */
+  async complete(runs, atOnce) {
+    this.child.send({ runs, atOnce });
+    await this.#answer();
+  }
+
+  async stop() {
+    if (this.child.connected) this.child.send({});
+    await this.ended;
+  }
+
+  async #answer() {
+    const ended = this.ended.then(([code]) => {
+      throw new Error(`A process of the benchmark ended with ${code}.`);
+    });
+    await Promise.race([once(this.child, 'message'), ended]);
+  }
+}
