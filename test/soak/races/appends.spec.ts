@@ -2,7 +2,7 @@
 import { expect } from '@jest/globals';
 import { notesOf } from '../../../lib/testing/store-contract/scenario.js';
 import { journalOf, rowOf } from '../../support/journal-of.js';
-import { rounds, type Arena } from './arena.js';
+import { rounds, ROUNDS, type Arena } from './arena.js';
 import { describeRaces } from './describe-races.js';
 
 const OWNER = 'owner';
@@ -66,21 +66,26 @@ describeRaces('appends', [IDLE, IDLE], (race, place) => {
       async (arena) => {
         const [owner, other] = arena.racers as [any, any];
         await owner.do('beat', OWNER, 600_000);
-        await rounds(async (round) => {
-          const ids = await owned(arena, `held-${rival}-${round}`, round % 2 === 0 ? 1 : NEIGHBOURS);
-          const [contended, ...neighbours] = ids as [string, ...string[]];
-          const rivals = other.order(rival, [contended, contended]);
-          await other.tells(contended, 'held');
-          const appended = owner.order('append', [appendTo(ids)]);
-          // They land while the row of the contended one is held.
-          await Promise.all(neighbours.map((id) => owner.tells(id, 'append')));
-          await new Promise((next) => setTimeout(next, Math.random() * 3));
-          expect(owner.effects.get(contended)).toBeUndefined();
-          await other.do('letGo', contended);
-          expect((await rivals).code).toBe('accepted');
-          expect((await appended).value).toEqual(['FENCED', ...neighbours.map(() => 'accepted')]);
-          await checkContended(arena, contended, 'FENCED', rival);
-        });
+        // One at a time: rivals that come together would share the transaction that is held back.
+        await rounds(
+          async (round) => {
+            const ids = await owned(arena, `held-${rival}-${round}`, round % 2 === 0 ? 1 : NEIGHBOURS);
+            const [contended, ...neighbours] = ids as [string, ...string[]];
+            const rivals = other.order(rival, [contended, contended]);
+            await other.tells(contended, 'held');
+            const appended = owner.order('append', [appendTo(ids)]);
+            // They land while the row of the contended one is held.
+            await Promise.all(neighbours.map((id) => owner.tells(id, 'append')));
+            await new Promise((next) => setTimeout(next, Math.random() * 3));
+            expect(owner.effects.get(contended)).toBeUndefined();
+            await other.do('letGo', contended);
+            expect((await rivals).code).toBe('accepted');
+            expect((await appended).value).toEqual(['FENCED', ...neighbours.map(() => 'accepted')]);
+            await checkContended(arena, contended, 'FENCED', rival);
+          },
+          ROUNDS,
+          1,
+        );
       },
     );
   }

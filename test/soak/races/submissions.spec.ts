@@ -1,7 +1,7 @@
 /** The same request sent to two processes at once, outside and inside transactions of the host. */
 import { randomBytes } from 'node:crypto';
 import { expect } from '@jest/globals';
-import { rounds, type Arena, type Contender } from './arena.js';
+import { rounds, ROUNDS, type Arena, type Contender } from './arena.js';
 import { describeRaces } from './describe-races.js';
 import type { RacePlace } from './race-places.js';
 import type { Racer } from './racer.js';
@@ -62,25 +62,32 @@ describeRaces('submissions', [IDLE, IDLE], (race, place) => {
   // SQLite has one connection for a process and one writer for all of them: what waits there waits for the whole transaction of the other.
   if (place.type === 'sqlite') return;
 
+  // InnoDB locks the gap beside a key that was taken by somebody who then rolled back, at any isolation level: two such requests in neighbouring gaps are a
+  // deadlock that only the hosts can repeat. Nothing here shall depend on whether ids are neighbours.
+  const lanes = place.type === 'mariadb' ? 1 : undefined;
   race(
     'B164, SUB-2: in transactions of the hosts too, of which some are rolled back, and each stays usable',
     async (arena) => {
-      await rounds(async (round) => {
-        const endings: Ending[] = [round % 2 === 0 ? 'commit' : 'rollback', round % 4 < 2 ? 'commit' : 'rollback'];
-        for (const scene of scenes('inside', round)) {
-          const answers = await arena.atOnce(
-            ...arena.racers.map((racer, index) =>
-              inside(racer, scene.requests[index], `${scene.name}-${index}`, endings[index]),
-            ),
-          );
-          await checkInside(
-            arena,
-            scene,
-            endings,
-            answers.map(({ value }) => value as Outcome),
-          );
-        }
-      });
+      await rounds(
+        async (round) => {
+          const endings: Ending[] = [round % 2 === 0 ? 'commit' : 'rollback', round % 4 < 2 ? 'commit' : 'rollback'];
+          for (const scene of scenes('inside', round)) {
+            const answers = await arena.atOnce(
+              ...arena.racers.map((racer, index) =>
+                inside(racer, scene.requests[index], `${scene.name}-${index}`, endings[index]),
+              ),
+            );
+            await checkInside(
+              arena,
+              scene,
+              endings,
+              answers.map(({ value }) => value as Outcome),
+            );
+          }
+        },
+        ROUNDS,
+        lanes,
+      );
     },
   );
 
