@@ -88,32 +88,44 @@ describe.each(ENGINE_STORES)('approvals on $name', (store) => {
     await world.end();
   });
 
-  it('PPL-1: an ask may be answered the moment its event is seen, however large', async () => {
-    const big = 'x'.repeat(1_000_000);
-    const { agents, ledger } = refunds({}, [{ calls: [{ name: 'refund', args: { big } }] }, { text: 'done' }]);
-    const world = await World.over(store);
-    const seen: string[] = [];
-    const process: Process = await world.process(
-      agents,
-      {},
-      {
-        observers: [
-          {
-            onEvent: (event: LifecycleEvent) => {
-              if (event.type !== 'interaction.requested') return;
-              const answered = process.runs.respond(event.runId, String(event.details.interactionId), approve);
-              void answered.then(({ status }) => seen.push(status));
-            },
-          },
-        ],
-      },
-    );
-    const { id } = await process.runs.start({ agent: 'support', prompt: 'go' });
-    await reaches(process, id, 'completed');
-    expect(seen).toEqual(['approved']);
-    expect(ledger).toEqual([{ big }]);
-    await world.end();
-  });
+  // B045
+  it.each(['by an observer', 'by a reader of events elsewhere'])(
+    'PPL-1: an ask may be answered the moment its event is seen, however large it and its history are: %s',
+    async (how) => {
+      const big = 'x'.repeat(1_000_000);
+      const { agents, ledger } = refunds({}, [{ calls: [{ name: 'refund', args: { big } }] }, { text: 'done' }]);
+      const world = await World.over(store);
+      const seen: Promise<{ status: string }>[] = [];
+      const answer = (decider: Process, runId: string, interactionId: unknown) =>
+        void seen.push(decider.runs.respond(runId, String(interactionId), approve));
+      const observer = {
+        onEvent: (event: LifecycleEvent) => {
+          if (event.type === 'interaction.requested') answer(process, event.runId, event.details.interactionId);
+        },
+      };
+      const isObserved = how === 'by an observer';
+      const process: Process = await world.process(agents, {}, isObserved ? { observers: [observer] } : {});
+      const reader = await world.office(agents);
+      const messages = Array.from({ length: 9 }, (_, n) => ({
+        role: n % 2 === 0 ? ('user' as const) : ('assistant' as const),
+        content: n < 8 ? big : 'go',
+      }));
+      const { id } = await process.runs.start({ agent: 'support', messages });
+      let after = 0;
+      await until(async () => {
+        if (isObserved) return seen.length > 0;
+        const { events } = await reader.runs.events(id, { after });
+        after += events.length;
+        for (const { type, data } of events)
+          if (type === 'interaction.requested') answer(reader, id, data['interactionId']);
+        return seen.length > 0;
+      }, 'the event');
+      expect(await Promise.all(seen)).toMatchObject([{ status: 'approved' }]);
+      await reaches(process, id, 'completed');
+      expect(ledger).toEqual([{ big }]);
+      await world.end();
+    },
+  );
 
   it('PPL-3: the identical decision again is answered with the stored one, before and after it was used', async () => {
     const { agents, ledger } = refunds();
@@ -277,6 +289,7 @@ describe.each(ENGINE_STORES)('approvals on $name', (store) => {
     await world.end();
   });
 
+  // B038
   it('PPL-1a: the rule is asked once in the life of a call, whatever restarts', async () => {
     let asked = 0;
     const { agents, ledger, model } = refunds({
@@ -325,6 +338,7 @@ describe.each(ENGINE_STORES)('approvals on $name', (store) => {
     await world.end();
   });
 
+  // B055
   it('PPL-1a: neither a rule nor a tool can change what was approved', async () => {
     const { agents, model } = refunds({
       parse: (args) => ({ ok: true, input: { ...args, currency: 'EUR' } }),

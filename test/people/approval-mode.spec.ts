@@ -77,6 +77,7 @@ describe.each(ENGINE_STORES)('approvals without people on $name', (store) => {
     await world.end();
   });
 
+  // B055, B062
   it('PPL-7: a resolver decides in the moment, is asked once, and what it decides is journaled', async () => {
     const asked: ApprovalToResolve[] = [];
     const resolver: ApprovalResolver = {
@@ -88,11 +89,12 @@ describe.each(ENGINE_STORES)('approvals without people on $name', (store) => {
           : { decision: 'deny', by: 'policy-7' };
       },
     };
-    const { agents, results, ran } = scene();
+    const { agents, results, ran, model } = scene();
     const world = await World.over(store);
     const process = await world.process(agents, {}, { approvalResolver: resolver });
     const run = await process.runs.startAndWait({ agent: 'support', prompt: 'go', actor: { id: 'carl' } });
     expect(run.status).toBe('completed');
+    expect(model.requests).toHaveLength(2);
     expect(results()).toEqual([1, 'Denied by policy-7.', 'policy-7', 'free']);
     expect(ran).toEqual(['gated 1']);
     expect(asked).toMatchObject([
