@@ -1,12 +1,15 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { RunRecord } from '../../lib/contracts/run.js';
 import { RUN_STATUSES, isSettled, type RunStatus } from '../../lib/contracts/run-status.js';
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { aiSdkModel } from '../../lib/model/ai-sdk/ai-sdk-model.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { submit } from '../../lib/testing/store-contract/scenario.js';
 import { agent, engineOver, entryTypes, stopEngines, tool } from '../support/engine-harness.js';
 import { FailingStore } from '../support/failing-store.js';
 import { entriesOf, journalOf, rowOf } from '../support/journal-of.js';
+import { scriptPrompt, startModelServer } from '../support/model-server.js';
 import { signal } from '../support/signal.js';
 import { until } from '../support/until.js';
 
@@ -109,6 +112,24 @@ describe('cancelling a run', () => {
     await until(() => owner.worker.status().activeRuns === 0);
   });
 
+  it('RUN-2: ends the request of a model in another process, on the wire (B158)', async () => {
+    const server = await startModelServer();
+    try {
+      const store = new MemoryRunStore();
+      const model = aiSdkModel(createOpenAICompatible({ name: 'served', baseURL: server.url })('m'));
+      const owner = await engineOver(store, agent(model));
+      const other = await engineOver(store, agent(model), { worker: false });
+      const run = await owner.runs.start({ ...start, prompt: scriptPrompt({ hang: true }) });
+      const { gone } = await server.requested(1);
+      await other.runs.cancel(run.id);
+      await gone;
+      expect(server.requests).toHaveLength(1);
+    } finally {
+      await stopEngines();
+      await server.close();
+    }
+  });
+
   it('RUN-2: is seen at the next commit, also when no poll has come: nothing more is begun', async () => {
     const store = new MemoryRunStore();
     const started = signal();
@@ -179,6 +200,36 @@ describe('cancelling a run', () => {
       expect((await rowOf(store, next.id)).historyRunId).toBeNull();
     },
   );
+
+  it('RUN-2: that result leaves the next run of the session as it was, which waits for a person meanwhile (B035)', async () => {
+    const store = new MemoryRunStore();
+    const started = signal();
+    const release = signal();
+    const script = ({ messages }: { messages: readonly unknown[] }) =>
+      JSON.stringify(messages).includes('hello') ? { calls: [{ name: 'work' }] } : { calls: [{ name: 'gated' }] };
+    const agents = () =>
+      agent(scriptedModel([script], { place: 'transcript' }), [
+        tool('work', () => (started.resolve(), release.promise.then(() => 'late')), { recovery: 'manual' }),
+        tool('gated', () => 'never', { asks: () => ({}) }),
+      ]);
+    const owner = await engineOver(store, agents(), { pollMs: 600_000, pollIdleMs: 600_000 });
+    const run = await owner.runs.start({ ...start, sessionId: 's' });
+    await started.promise;
+    const other = await engineOver(store, agents());
+    await other.runs.cancel(run.id);
+    const next = await other.runs.startAndWait({ ...start, prompt: 'next', sessionId: 's' });
+    expect(next).toMatchObject({ status: 'waiting', interactions: [{ status: 'pending' }] });
+    const state = async () => [
+      await rowOf(store, next.id),
+      await journalOf(store, next.id),
+      await store.session('s'),
+      (await other.runs.pendingInteractions({ runId: next.id })).interactions,
+    ];
+    const before = await state();
+    release.resolve();
+    await until(async () => (await journalOf(store, run.id)).at(-1)?.type === 'operation.late_result');
+    expect(await state()).toEqual(before);
+  });
 
   it('RUN-2: the late reply of a model is evidence too, and its tokens are counted nowhere', async () => {
     const store = new MemoryRunStore();

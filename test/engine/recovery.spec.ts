@@ -267,6 +267,29 @@ describe('a process that dies elsewhere', () => {
     expect(await entriesOf(store, run.id, 'model.started')).toMatchObject([{ attempt: 1 }, { attempt: 2 }]);
   });
 
+  it('JRN-5: a turn whose request was cut leaves the turns before it as they were, and nothing is said twice (B029)', async () => {
+    const store = new MemoryRunStore();
+    const first = await mortalEngine(store, agent(scriptedModel([{ text: 'one' }])));
+    const inSession = { ...start, sessionId: 's' };
+    const before = await first.runs.startAndWait({ ...inSession, prompt: 'turn 1' });
+    const told = await first.runs.messages(before.id);
+    const cut = scriptedModel([{ hang: 'deaf' }]);
+    const dying = await mortalEngine(store, agent(cut));
+    await first.stop();
+    const run = await dying.runs.start({ ...inSession, prompt: 'turn 2' });
+    await cut.requested(1);
+    await dying.crash();
+    const model = scriptedModel([{ text: 'two' }]);
+    const second = await engineOver(store, agent(model));
+    expect((await second.runs.result(run.id)).output).toBe('two');
+    expect(await second.runs.messages(before.id)).toEqual(told);
+    expect((await second.runs.sessionMessages('s')).map(({ content }) => content)).toMatchObject(
+      ['turn 1', 'one', 'turn 2', 'two'].map((text) => [{ text }]),
+    );
+    expect(model.requests[0]?.messages).toEqual(cut.requests[0]?.messages);
+    expect(model.requests[0]?.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user']);
+  });
+
   it('I1: at whatever write the process dies, another one brings the run to its end, and no manual effect is doubled', async () => {
     for (let writes = 1; writes <= 12; writes++) {
       for (const after of [false, true]) {

@@ -154,6 +154,34 @@ describe('submitting a run', () => {
       });
     });
 
+    it('SUB-2: stands for its run whatever became of it, and nothing is executed again (B156)', async () => {
+      const store = new MemoryRunStore();
+      const model = scriptedModel([{ text: 'done' }, { fail: { status: 400 }, text: 'after a retry' }]);
+      const engine = await engineOver(store, agent(model));
+      const requests = ['completed', 'failed', 'cancelled'].map((requestId) => ({ ...start, requestId }));
+      const [completed, failed] = [
+        await engine.runs.startAndWait(requests[0]!),
+        await engine.runs.startAndWait(requests[1]!),
+      ];
+      engine.worker.pause();
+      const { id } = await engine.runs.start(requests[2]!);
+      const cancelled = await engine.runs.cancel(id);
+      engine.worker.resume();
+      for (const [n, run] of [completed, failed, cancelled].entries()) {
+        expect(run.status).toBe(requests[n]!.requestId);
+        expect(await engine.runs.start(requests[n]!)).toEqual({ ...run, deduplicated: true });
+        await expect(engine.runs.start({ ...requests[n]!, prompt: 'other' })).rejects.toMatchObject({
+          code: 'REQUEST_CONFLICT',
+          details: { runId: run.id },
+        });
+      }
+      expect(model.requests).toHaveLength(2);
+      // A failed run goes on when that is asked for, as the same run.
+      await engine.runs.retry(failed.id);
+      expect(await engine.runs.result(failed.id)).toMatchObject({ status: 'completed', output: 'after a retry' });
+      expect(await engine.runs.start(requests[1]!)).toMatchObject({ id: failed.id, status: 'completed' });
+    });
+
     it('SUB-2: a run started twice because the first answer was lost is one run, executed once', async () => {
       const store = new FailingStore(new MemoryRunStore());
       const model = scriptedModel([{ text: 'done' }]);
@@ -255,6 +283,7 @@ describe('submitting a run', () => {
       ['a null session id', { ...start, sessionId: null }, 'sessionId'],
       ['a request id that is a number', { ...start, requestId: 7 }, 'requestId'],
       ['a request id of 129 characters', { ...start, requestId: long }, 'requestId'],
+      ['a request id with an emoji', { ...start, requestId: 'q\u{1F511}' }, 'requestId'],
       ['a run id with a slash', { ...start, runId: 'a/b' }, 'runId'],
       ['an unknown ifExists', { ...start, ifExists: 'whatever' }, 'ifExists'],
       ['an enqueue that is text', { ...start, enqueue: 'false' }, 'enqueue'],

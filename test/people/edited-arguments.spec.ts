@@ -60,4 +60,24 @@ describe.each(ENGINE_STORES)('edited arguments during a rolling deploy, on $name
     expect(ran).toEqual([{ amount: 500 }]);
     await world.end();
   });
+
+  // B110
+  it('PPL-3: __proto__ in them is an own key for the tool, now and after a restart, and changes no prototype', async () => {
+    const text = '{"__proto__":{"isAdmin":true},"amount":1}';
+    const seen: string[] = [];
+    const refund = tool('refund', (input) => void seen.push(JSON.stringify(input)), { asks: () => ({}) });
+    const model = scriptedModel([{ calls: [{ name: 'refund' }] }, { text: 'done' }], { place: 'transcript' });
+    const world = await World.over(store);
+    const first = await world.process(agent(model, [refund]));
+    const { id } = await first.runs.start({ agent: 'support', prompt: 'go' });
+    await reaches(first, id, 'waiting');
+    const [ask] = await asksOf(first, id, 1);
+    first.worker.pause();
+    await first.runs.respond(id, ask!.id, { ...approve, arguments: JSON.parse(text) as JsonObject });
+    const next = await world.restart(agent(model, [refund]));
+    await reaches(next, id, 'completed');
+    expect(seen).toEqual([text]);
+    expect(({} as { isAdmin?: boolean }).isAdmin).toBeUndefined();
+    await world.end();
+  });
 });

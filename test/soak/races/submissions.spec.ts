@@ -42,6 +42,7 @@ async function idsOf(arena: Arena, { requests }: Scene): Promise<string[]> {
 const mayRepeat = ({ type, isolation }: RacePlace) => type === 'postgres' && isolation === 'REPEATABLE READ';
 
 describeRaces('submissions', [IDLE, IDLE], (race, place) => {
+  // B156
   race('SUB-2: equal requests to two processes are one run, different ones one run and one conflict', async (arena) => {
     await rounds(async (round) => {
       for (const scene of scenes('own', round)) {
