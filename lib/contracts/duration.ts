@@ -6,18 +6,21 @@ export type DurationUnit = 'ms' | 's' | 'm' | 'h' | 'd';
 
 const UNIT_MS: Readonly<Record<DurationUnit, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
+/** So that now and any duration make a date: the last one there is comes after 8.64e15 ms. */
+const LONGEST_MS = 8e15;
+
 /**
  * @param value the duration
  * @param option the option's name, for the error
  * @returns whole milliseconds, at least 1
- * @throws InvalidConfigurationError for anything that is no positive, finite duration up to 2^53 - 1 ms
+ * @throws InvalidConfigurationError for anything that is no positive, finite duration up to 8e15 ms (some 250 000 years)
  */
 export function parseDuration(value: Duration | string, option: string): number {
   const match = typeof value === 'string' ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(value.trim()) : null;
   const ms =
     typeof value === 'number' ? value : match ? Number(match[1]) * UNIT_MS[match[2] as DurationUnit] : Number.NaN;
   const rounded = Math.round(ms);
-  if (!Number.isSafeInteger(rounded) || rounded < 1) {
+  if (!(rounded >= 1 && rounded <= LONGEST_MS)) {
     throw new InvalidConfigurationError([
       `${option} is ${JSON.stringify(value) ?? String(value)}, which is no duration. Give milliseconds as a number, or text like '250ms', '30s', '10m', '24h', '30d'.`,
     ]);

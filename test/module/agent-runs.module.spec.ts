@@ -182,6 +182,7 @@ describe('Where the options come from', () => {
     await expect(boot(false)).rejects.toThrow(/can't resolve dependencies of the Inner/);
   });
 
+  // B135
   it.each<[string, object, string | RegExp]>([
     ['an unknown option', { leases: 3, models: {} }, /unknown option "leases". Known are: models, defaults, lease/],
     ['a bad duration', { lease: 'soon' }, /^lease is "soon", which is no duration/],
@@ -205,10 +206,27 @@ describe('Where the options come from', () => {
     ['a callback that is none', { onStoreFailure: 3 }, /^onStoreFailure is 3; it must be a function/],
     ['a worker name', { workerName: 'a b' }, /^workerName is "a b"/],
     ['an approval life that is none', { approvalExpires: -5 }, /^approvalExpires is -5/],
+    ['an infinite approval life', { approvalExpires: Infinity }, /^approvalExpires is .*which is no duration/],
+    [
+      'a life beyond the last date',
+      { approvalExpires: Number.MAX_SAFE_INTEGER },
+      /^approvalExpires is 9007199254740991/,
+    ],
   ])('CFG-1: %s is a boot error', async (_what, wrong, problem) => {
     const problems = await bootProblems({ runs: { ...quiet, ...wrong } });
     expect(problems.filter((text) => text.match(problem))).toHaveLength(1);
   });
+
+  // B135
+  it.each([['30d', 2_592_000_000] as const, [2 ** 31, 2 ** 31] as const, [8e15, 8e15] as const])(
+    'PPL-5: an approval may live for %p',
+    async (approvalExpires, ms) => {
+      const app = await bootHost({ runs: { ...quiet, approvalExpires } });
+      expect(settingsOf(app).engine.approvalExpiresMs).toBe(ms);
+      expect(new Date(Date.now() + ms).getTime()).not.toBeNaN();
+      await app.close();
+    },
+  );
 
   it('CFG-1: forRootAsync says at once what cannot work', () => {
     expect(() => AgentRunsModule.forRootAsync({ trigger: false })).toThrow(/exactly one of useFactory, useClass/);

@@ -30,6 +30,7 @@ describe('The system clock', () => {
     expect(callback).toHaveBeenCalledTimes(1);
   });
 
+  // B135
   it('waits longer than a platform timer can', () => {
     const callback = jest.fn();
     const setTimeoutSpy = jest.spyOn(globalThis, 'setTimeout');
@@ -64,6 +65,7 @@ describe('The system clock', () => {
     expect(callback).toHaveBeenCalledTimes(1);
   });
 
+  // B135
   it('arms a real timer that neither warns nor keeps the process alive', async () => {
     jest.useRealTimers();
     const timers: NodeJS.Timeout[] = [];

@@ -144,6 +144,7 @@ describe('The approval rule of a tool', () => {
     ['answers nothing', () => undefined as never],
     ['answers a number', () => 0 as never],
     ['gives a bad duration', () => ({ expiresIn: 'soon' as never })],
+    ['gives a life beyond the last date', () => ({ expiresIn: Number.MAX_SAFE_INTEGER })],
     [
       'changes its arguments',
       (args) => {
