@@ -6,6 +6,9 @@ export type DurationUnit = 'ms' | 's' | 'm' | 'h' | 'd';
 
 const UNIT_MS: Readonly<Record<DurationUnit, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
+/** What one timer of Node waits at most; beyond it, it fires at once. */
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 /** So that now and any duration make a date: the last one there is comes after 8.64e15 ms. */
 const LONGEST_MS = 8e15;
 
@@ -26,4 +29,16 @@ export function parseDuration(value: Duration | string, option: string): number 
     ]);
   }
   return rounded;
+}
+
+/**
+ * As {@link parseDuration}, for what a single timer has to wait.
+ * @throws InvalidConfigurationError also for more than 2^31 - 1 ms, some 24 days
+ */
+export function parseTimerDuration(value: Duration | string, option: string): number {
+  const ms = parseDuration(value, option);
+  if (ms > LONGEST_TIMER_MS) {
+    throw new InvalidConfigurationError([`${option} is longer than 24 days. Give a shorter duration.`]);
+  }
+  return ms;
 }

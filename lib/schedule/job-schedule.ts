@@ -1,12 +1,9 @@
 /** When a job runs: every so often, or by a cron expression. */
 import { validateCronExpression } from 'cron';
-import { type Duration, parseDuration } from '../contracts/duration.js';
+import { type Duration, LONGEST_TIMER_MS, parseDuration } from '../contracts/duration.js';
 import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
 
 export type JobSchedule = { readonly everyMs: number } | { readonly cron: string };
-
-/** Node's timers fire at once beyond it. */
-const LONGEST_INTERVAL_MS = 2 ** 31 - 1;
 
 /**
  * @param value a duration (`30s`, 30000) or a cron expression with five or six fields
@@ -21,7 +18,7 @@ export function parseJobSchedule(value: Duration | string, option: string): JobS
     ]);
   }
   const everyMs = durationOf(value, option);
-  if (everyMs > LONGEST_INTERVAL_MS) {
+  if (everyMs > LONGEST_TIMER_MS) {
     throw new InvalidConfigurationError([
       `${option} is longer than 24 days. Give a shorter duration or a cron expression.`,
     ]);

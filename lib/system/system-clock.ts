@@ -2,9 +2,8 @@
  * The process's time (port Clock). Node's timers take at most 2^31 - 1 ms and fire at once, with a warning, beyond it; longer waits are slept in pieces.
  * Waits are measured on the monotonic clock, so that a change of the wall clock neither shortens nor lengthens them.
  */
+import { LONGEST_TIMER_MS } from '../contracts/duration.js';
 import type { Clock } from '../contracts/ports/clock.port.js';
-
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export class SystemClock implements Clock {
   now(): number {

@@ -1,7 +1,7 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { getDataSourceToken } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
-import { type Duration, parseDuration } from '../../contracts/duration.js';
+import { type Duration, parseTimerDuration } from '../../contracts/duration.js';
 import { RunStore } from '../../contracts/ports/run-store.port.js';
 import { InvalidConfigurationError } from '../../errors/configuration/invalid-configuration.error.js';
 import { TypeOrmRunStore } from '../../stores/typeorm/typeorm-run.store.js';
@@ -13,7 +13,7 @@ export interface AgentRunsTypeOrmOptions {
   dataSource?: string;
   /** Create or migrate the tables at boot, under a lock of the database. Default: true unless `NODE_ENV` is `production`. */
   migrate?: boolean;
-  /** How long one operation of the store may take in all. Default `10s`; a sixth of the lease is a good value. */
+  /** How long one operation of the store may take in all. Default `10s`, at most 24 days; a sixth of the lease is a good value. */
   statementTimeout?: Duration;
 }
 
@@ -22,7 +22,7 @@ const OPTION_KEYS = ['dataSource', 'migrate', 'statementTimeout'];
 /** Keeps runs in the host's own database, over its own TypeORM data source: no connection, entity or `synchronize` of ours. Global. */
 @Module({})
 export class AgentRunsTypeOrmModule {
-  /** @throws InvalidConfigurationError for unknown options or a duration that is none */
+  /** @throws InvalidConfigurationError for unknown options or a `statementTimeout` that is no duration or longer than 24 days */
   static forRoot(options: AgentRunsTypeOrmOptions = {}): DynamicModule {
     checkOptions(options);
     const { dataSource = 'default', migrate, statementTimeout } = options;
@@ -37,7 +37,7 @@ export class AgentRunsTypeOrmModule {
             new TypeOrmRunStore(source, {
               ...(migrate !== undefined && { migrate }),
               ...(statementTimeout !== undefined && {
-                statementTimeoutMs: parseDuration(statementTimeout, 'AgentRunsTypeOrmModule: statementTimeout'),
+                statementTimeoutMs: parseTimerDuration(statementTimeout, 'AgentRunsTypeOrmModule: statementTimeout'),
               }),
             }),
           inject: [token],
@@ -70,6 +70,6 @@ function checkOptions(options: AgentRunsTypeOrmOptions): void {
     );
   }
   if (options.statementTimeout !== undefined) {
-    parseDuration(options.statementTimeout, 'AgentRunsTypeOrmModule.forRoot: statementTimeout');
+    parseTimerDuration(options.statementTimeout, 'AgentRunsTypeOrmModule.forRoot: statementTimeout');
   }
 }

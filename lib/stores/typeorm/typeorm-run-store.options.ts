@@ -7,7 +7,8 @@ export interface TypeOrmRunStoreOptions {
   migrate?: boolean;
   /**
    * How long one operation of the store may take in all, in ms: waiting for a connection or for SQLite's turn, and repetitions after conflicts, included.
-   * Then it is refused with a StoreUnavailableError. Default 10,000; a sixth of the lease is a good value.
+   * Then it is refused with a StoreUnavailableError. Default 10,000, at most 2^31 - 1; a sixth of the lease is a good
+   * value.
    */
   statementTimeoutMs?: number;
 }

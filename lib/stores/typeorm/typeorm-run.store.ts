@@ -4,6 +4,7 @@
  * on each database is in `sqlite/` and `pooled/`.
  */
 import type { DataSource } from 'typeorm';
+import { parseTimerDuration } from '../../contracts/duration.js';
 import type { Interaction } from '../../contracts/interaction.js';
 import type { SequencedEntry } from '../../contracts/journal-entry.js';
 import {
@@ -57,10 +58,11 @@ export class TypeOrmRunStore extends RunStore {
   /** Workers of this process that have beaten. */
   private readonly beating = new Set<string>();
 
-  /** @throws InvalidConfigurationError for a database that is not supported */
+  /** @throws InvalidConfigurationError for a database that is not supported, or a `statementTimeoutMs` that is no positive number up to 2^31 - 1 */
   constructor(dataSource: DataSource, options: TypeOrmRunStoreOptions = {}) {
     super();
-    this.database = databaseOf(dataSource, options.statementTimeoutMs ?? 10_000, this.counter);
+    const timeoutMs = parseTimerDuration(options.statementTimeoutMs ?? 10_000, 'statementTimeoutMs');
+    this.database = databaseOf(dataSource, timeoutMs, this.counter);
     this.migrates = options.migrate ?? process.env['NODE_ENV'] !== 'production';
   }
 

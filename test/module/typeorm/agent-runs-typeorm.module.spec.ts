@@ -108,6 +108,16 @@ describe("Runs in the host's database", () => {
     );
   });
 
+  // B135
+  it.each([0, -1, Number.NaN, Infinity, 2 ** 31, Number.MAX_SAFE_INTEGER])(
+    'CFG-1: a timeout of %p, which no timer can wait, is refused, by the store itself too',
+    (timeout) => {
+      expect(() => AgentRunsTypeOrmModule.forRoot({ statementTimeout: timeout })).toThrow(/statementTimeout is /);
+      const dataSource = new DataSource({ type: 'better-sqlite3', database: ':memory:' });
+      expect(() => new TypeOrmRunStore(dataSource, { statementTimeoutMs: timeout })).toThrow(/statementTimeoutMs is /);
+    },
+  );
+
   it('CFG-1: what the store has to say about transactional tools is part of the one error', async () => {
     const check: StoreCheck = ({ transactionalTools }) => [`too small for ${transactionalTools.join()}`];
     const checking = {
