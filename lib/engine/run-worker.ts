@@ -394,6 +394,7 @@ export class RunWorker {
     return {
       onCommitted: (run: RunRecord, first, entries) => this.publisher.committed(run, first, entries),
       leaseHeld: () => this.lease.isHeld(),
+      standstillMs: () => this.lease.standstillMs,
       onBroken: (error) => this.break(error),
       onClaimable: (_runId, afterMs) => this.wakeAfter(afterMs),
     };

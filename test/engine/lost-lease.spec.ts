@@ -176,6 +176,41 @@ describe('a process that stood still (SIGSTOP)', () => {
   });
 });
 
+describe('a tool that never yields', () => {
+  it('OWN-3: is named with the time its process stood still, and its result is recorded once (B025)', async () => {
+    const clock = new ManualClock();
+    const store = new MemoryRunStore({ clock: () => clock.now() });
+    let busyMs = LEASE_MS * 3;
+    const busy = tool('work', () => (clock.jump(busyMs), 'worked'), { recovery: 'manual' });
+    const engine = await engineOver(
+      store,
+      agent(scriptedModel(script, { place: 'transcript' }), [busy]),
+      settings,
+      clock,
+    );
+    const named = () => engine.logged.filter(({ fields }) => fields.tool === 'work');
+    const run = await engine.runs.start(start);
+    await clock.advance(0);
+    await clock.advance(5_000);
+    expect(named()).toEqual([
+      {
+        level: 'warn',
+        message: expect.stringContaining('stood still'),
+        fields: { runId: run.id, operation: 'r1.m1.t0', tool: 'work', delayMs: LEASE_MS * 3 - LEASE_MS / 3 },
+      },
+    ]);
+    expect(await engine.runs.get(run.id)).toMatchObject({ status: 'completed' });
+    expect(await entriesOf(store, run.id, 'tool.completed')).toHaveLength(1);
+    // What the lease can bear is nobody's business.
+    busyMs = LEASE_MS / 3;
+    const second = await engine.runs.start(start);
+    await clock.advance(0);
+    await clock.advance(5_000);
+    expect((await engine.runs.get(second.id)).status).toBe('completed');
+    expect(named()).toHaveLength(1);
+  });
+});
+
 describe('intents that a lost lease left unwritten', () => {
   it('OWN-3: are not acted upon, and the run is not left to nobody', async () => {
     const clock = new ManualClock();

@@ -43,7 +43,7 @@ export class ManualClock implements Clock {
       timer.callback();
       await rest();
     }
-    this.time = until;
+    this.time = Math.max(this.time, until);
   }
 
   /** The time passes, but nobody's timers run: a process that stood still. What is overdue comes with the next `advance`. */

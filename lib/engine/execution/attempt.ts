@@ -13,6 +13,8 @@ export interface ExecutionHooks {
   onCommitted(run: RunRecord, firstSequence: number, entries: readonly JournalEntry[]): void;
   /** Whether this process's lease still lasts (decision 15); synchronous, asked before every effect. */
   leaseHeld(): boolean;
+  /** How long this process has just stood still, in ms; 0 when it has not, or not for long. */
+  standstillMs(): number;
   /** The store broke a promise: the worker must stop for good (STO-4). */
   onBroken(error: Error): void;
   /** A session's next run became claimable, or this one will be after a delay. */

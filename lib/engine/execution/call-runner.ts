@@ -21,6 +21,8 @@ export interface AttemptHandle {
   /** The call as folded now. */
   callOf(key: string): CallState;
   mayAct(): boolean;
+  /** How long this process has just stood still, in ms. */
+  standstillMs(): number;
   /** Whether a call that is under way may go on. */
   mayGoOn(): boolean;
   /** Whether the attempt is over in this process: what still comes home is evidence. */
@@ -64,6 +66,7 @@ export class CallRunner {
       run: runRecord,
       maxPayloadBytes: ports.options.maxPayloadBytes,
       mayAct: () => attempt.mayAct(),
+      standstillMs: () => attempt.standstillMs(),
       inside: {
         now: () => ports.clock.now(),
         mayGoOn: () => attempt.mayGoOn(),

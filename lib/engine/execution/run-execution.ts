@@ -437,6 +437,7 @@ export class RunExecution {
     return {
       callOf: (key) => this.state.calls.find((call) => call.key === key) as CallState,
       mayAct: () => this.mayAct(),
+      standstillMs: () => this.hooks.standstillMs(),
       mayGoOn: () => this.mode !== 'over' && !this.leaving && this.hooks.leaseHeld(),
       isOver: () => this.mode === 'over',
       hold: (key) => this.hold(key),

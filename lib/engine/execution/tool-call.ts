@@ -37,6 +37,8 @@ export interface CallEnvironment {
   maxPayloadBytes: number;
   /** Whether this process may begin an effect now. */
   mayAct: () => boolean;
+  /** How long this process has just stood still, in ms. */
+  standstillMs: () => number;
   /** What the inside of a method needs of the attempt. */
   inside: InsidePorts;
   warn: (message: string, fields: Record<string, unknown>) => void;
@@ -102,6 +104,7 @@ export async function executeCall(
       },
     });
   const result = await timedCall(clock, limitMs ?? null, controller, () => within(invoke));
+  tellOfStandstill(environment, tool, call);
   if (result.ended === 'timed_out') {
     inside.close();
     if (opening) throw new StoreUnavailableError(`The transaction of ${tool.name} was not open within ${limitMs} ms.`);
@@ -118,6 +121,18 @@ export async function executeCall(
     return { end: 'result', entries: [refusalOf(clock, call, result.error)] };
   }
   return { end: 'result', entries: [recordOutcome(environment, tool, call, result.value)] };
+}
+
+/** No timer came while the method did not yield: no renewal of the lease, no timeout, and nothing for all other runs. */
+function tellOfStandstill({ run, standstillMs, warn }: CallEnvironment, tool: ToolDefinition, call: CallState): void {
+  const delayMs = standstillMs();
+  if (delayMs > 0)
+    warn('this process stood still while a tool was at work; timers were late', {
+      runId: run.id,
+      operation: call.key,
+      tool: tool.name,
+      delayMs,
+    });
 }
 
 /**

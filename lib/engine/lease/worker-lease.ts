@@ -22,6 +22,7 @@ export class WorkerLease {
   private stopped = true;
   private lost = false;
   private beats = 0;
+  private beatDueAt = Number.POSITIVE_INFINITY;
   private cancelBeat: () => void = () => undefined;
   private cancelGuard: () => void = () => undefined;
   /** Renewals that were sent and not answered yet. */
@@ -56,6 +57,15 @@ export class WorkerLease {
   /** Why the last renewal failed; null when it did not. */
   get failure(): string | null {
     return this.trouble;
+  }
+
+  /**
+   * How late the timer of the next renewal is, in ms, where that is more than a sixth of the lease; else 0. Nothing but a process that stood still delays it:
+   * a method that never yields, a suspended machine.
+   */
+  get standstillMs(): number {
+    const lateMs = this.stopped ? 0 : this.ports.clock.now() - this.beatDueAt;
+    return lateMs > this.ports.options.leaseMs / 6 ? lateMs : 0;
   }
 
   /** Resolves after the first try, whether or not it succeeded; renewals go on in the background. */
@@ -127,6 +137,7 @@ export class WorkerLease {
 
   private beatAfter(ms: number): void {
     this.cancelBeat();
+    this.beatDueAt = this.ports.clock.now() + ms;
     this.cancelBeat = this.ports.clock.after(ms, () => void this.beat());
   }
 
