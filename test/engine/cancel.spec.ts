@@ -6,6 +6,7 @@ import { aiSdkModel } from '../../lib/model/ai-sdk/ai-sdk-model.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { submit } from '../../lib/testing/store-contract/scenario.js';
+import { mortalEngine } from '../support/crash.js';
 import { agent, engineOver, entryTypes, stopEngines, tool } from '../support/engine-harness.js';
 import { FailingStore } from '../support/failing-store.js';
 import { entriesOf, journalOf, rowOf } from '../support/journal-of.js';
@@ -313,17 +314,19 @@ describe('cancelling a run', () => {
 
   it('RUN-1: a takeover that comes after the cancel finds nothing to take over (B160)', async () => {
     const store = new MemoryRunStore();
-    const model = scriptedModel([{ hang: true }]);
-    const first = await engineOver(store, agent(model));
+    const entered = signal();
+    const deaf = tool('work', () => (entered.resolve(), new Promise(() => undefined)));
+    const first = await mortalEngine(store, agent(scriptedModel([{ calls: [{ name: 'work' }] }]), [deaf]));
     const run = await first.runs.start(start);
-    await model.requested(1);
+    await entered.promise;
     await first.runs.cancel(run.id);
-    const before = await rowOf(store, run.id);
-    await store.retireWorker(first.worker.workerId);
-    const second = await engineOver(store, agent(scriptedModel([{ text: 'never' }])));
+    const before = [await rowOf(store, run.id), await journalOf(store, run.id)];
+    await first.crash();
+    const second = await engineOver(store, agent(scriptedModel([{ text: 'never' }]), [tool('work', () => 'again')]));
     await second.recovery.reconcile();
     await second.worker.tick();
-    expect(await rowOf(store, run.id)).toEqual(before);
+    expect([await rowOf(store, run.id), await journalOf(store, run.id)]).toEqual(before);
+    expect(second.told).toEqual([]);
   });
 
   it('a detached rejection of a cancelled tool reaches no other run and no process handler (B102)', async () => {

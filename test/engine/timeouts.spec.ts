@@ -108,6 +108,7 @@ describe('a tool that does not end in time and does not listen', () => {
     expect(executions).toHaveLength(1);
   });
 
+  // B157
   it('MOD-8: idempotent → once more under the same operation id, then as manual (decision 17)', async () => {
     const { clock, engine, executions, types, id } = await deaf('idempotent');
     await clock.advance(TIMEOUT_MS);
@@ -119,6 +120,7 @@ describe('a tool that does not end in time and does not listen', () => {
     expect(executions).toHaveLength(2);
   });
 
+  // B157
   it('MOD-8: idempotent → the result of the second execution counts, that of the first does not', async () => {
     const { clock, engine, executions, store, id } = await deaf('idempotent');
     await clock.advance(TIMEOUT_MS);
