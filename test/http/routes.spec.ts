@@ -1,3 +1,4 @@
+import type { Server, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ConsoleLogger, VERSION_NEUTRAL, ValidationPipe, VersioningType } from '@nestjs/common';
 import { ADAPTERS, type HttpHost, startHttpHost } from './http-host.js';
@@ -87,6 +88,22 @@ describe.each(ADAPTERS)('The routes on %s', (adapter) => {
     await host.post('/agents/runs?wait=61', { agent: 'clerk', prompt: 'say:hi' }).expect(400);
     await host.post('/agents/runs?wait=', { agent: 'clerk', prompt: 'say:hi' }).expect(400);
     await host.post(`/agents/runs/${busy.body.id}/cancel`).expect(202);
+  });
+
+  // B140
+  it('?wait= cancels nothing when the client goes away', async () => {
+    const server = host.app.getHttpServer() as Server;
+    const gone = new Promise((resolve) =>
+      server.once('request', (_request, response: ServerResponse) => response.once('close', resolve)),
+    );
+    const asked = host.post('/agents/runs?wait=30', { agent: 'clerk', prompt: 'hang', sessionId: 'left' });
+    asked.catch(() => undefined);
+    let started: { id: string }[] = [];
+    while (started.length === 0) started = (await host.get('/agents/runs?sessionId=left')).body.runs;
+    asked.abort();
+    await gone;
+    expect((await host.get(`/agents/runs/${started[0]!.id}`)).body.status).toBe('running');
+    await host.post(`/agents/runs/${started[0]!.id}/cancel`).expect(202);
   });
 
   it('refuse to start what they do not know, before anything is written', async () => {

@@ -200,6 +200,7 @@ describe.each(ENGINE_STORES)('the budget of a run on $name', (store) => {
     await world.end();
   });
 
+  // B093
   it('BUD-3: a budgeted model that does not say what it used fails the run before anything is done or anybody asked', async () => {
     const { agents, ran } = scene([{ calls: [{ name: 'free' }, { name: 'gated' }], usage: null }, DONE]);
     const world = await World.over(store);
