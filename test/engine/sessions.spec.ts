@@ -124,6 +124,29 @@ describe('a serial session', () => {
     }
   });
 
+  it.each([0, -2_000])(
+    'STO-8: so are transcripts and pages, with a clock that moves %i ms from call to call (B133)',
+    async (step) => {
+      let now = 1_700_000_000_000;
+      const store = new MemoryRunStore({ clock: () => (now += step) });
+      const engine = await engineOver(store, agent(echoing()), { leaseMs: 10 ** 9 });
+      const ids: string[] = [];
+      for (const prompt of ['a', 'b', 'c', 'd', 'e']) ids.push((await engine.runs.startAndWait(inSession(prompt))).id);
+      expect(words(await engine.runs.sessionMessages('s'))).toEqual(
+        ['a', 'b', 'c', 'd', 'e'].flatMap((prompt) => [prompt, `re: ${prompt}`]),
+      );
+      for (let look = 0; look < 2; look++) {
+        const seen: string[] = [];
+        for (let after: string | undefined, isFirst = true; isFirst || after !== undefined; isFirst = false) {
+          const page = await engine.runs.list({ limit: 2, ...(after !== undefined && { after }) });
+          seen.push(...page.runs.map(({ id }) => id));
+          after = page.nextCursor;
+        }
+        expect([...seen].sort()).toEqual([...ids].sort());
+      }
+    },
+  );
+
   it('SUB-4: tells who a queued run waits behind, and when its turn has come', async () => {
     const engine = await engineOver(new MemoryRunStore(), agent(echoing()));
     const head = await engine.runs.start(inSession('hang'));
