@@ -32,13 +32,18 @@ export class TcpProxy {
   fateOf: ((packet: Buffer) => Fate) | undefined;
   /** Added to each packet, in both directions. */
   latencyMs = 0;
+  /** New connections are ended at once, as by a server that is not there. */
+  isRefusing = false;
 
   private constructor(private readonly server: Server) {}
 
   static async to(host: string, port: number): Promise<TcpProxy> {
     const server = createServer();
     const proxy = new TcpProxy(server);
-    server.on('connection', (client) => proxy.join(client, connect(port, host)));
+    server.on('connection', (client) => {
+      if (proxy.isRefusing) client.destroy();
+      else proxy.join(client, connect(port, host));
+    });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     return proxy;

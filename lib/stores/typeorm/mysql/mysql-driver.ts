@@ -91,7 +91,18 @@ export class MysqlDriver implements PooledDriver {
         "The data source's connection does not carry all of Unicode: an emoji sent to the database did not arrive. Set `charset: 'utf8mb4'` in its options.",
       );
     }
+    if (this.forgetsServers()) {
+      problems.push(
+        'The data source has `replication` without `restoreNodeTimeout`: after five connections that could not be made, its driver gives the server up for good, and this process never gets a connection again. Set `restoreNodeTimeout: 1000` (ms) in `replication`.',
+      );
+    }
     if (problems.length > 0) throw new InvalidConfigurationError(problems);
+  }
+
+  /** mysql2's cluster of pools, which tries five times in a row by itself: one try during an outage is enough. */
+  private forgetsServers(): boolean {
+    const { replication } = this.dataSource.options as { replication?: { restoreNodeTimeout?: number } };
+    return replication !== undefined && !((replication.restoreNodeTimeout ?? 0) > 0);
   }
 
   /** DDL commits by itself here, so the lock is a named one, held by this connection. */
