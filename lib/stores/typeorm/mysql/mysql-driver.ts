@@ -9,10 +9,10 @@ import type { DriverConnection, PooledDriver } from '../pooled/pooled-driver.js'
 import type { Statement } from '../program.js';
 import { MysqlConnection, type RawMysqlConnection } from './mysql-connection.js';
 import { isMysqlError, mysqlFailure } from './mysql-failure.js';
+import { CHECKED, EMOJI, mysqlProblems } from './mysql-problems.js';
 import { mysqlDialect, type MysqlDialect } from './mysql.dialect.js';
 
 const SCHEMA_LOCK_WAIT_S = 60;
-const LEAST_PACKET_BYTES = 1024 * 1024;
 /** Of a statement: what else is in its entries. */
 const BESIDE_PAYLOAD_BYTES = 32 * 1024;
 
@@ -70,8 +70,8 @@ export class MysqlDriver implements PooledDriver {
 
   async check(connection: DriverConnection): Promise<void> {
     const { rows } = await connection.execute({
-      sql: 'SELECT HEX(?) AS hex, VERSION() AS version, @@max_allowed_packet AS max_packet',
-      params: ['\u{1F600}'],
+      sql: `SELECT VERSION() AS version, ${CHECKED}`,
+      params: [EMOJI],
       writes: false,
     });
     // The server decides, not the name of the driver: hosts use `mysql` for both.
@@ -80,29 +80,8 @@ export class MysqlDriver implements PooledDriver {
     const maxPacket = Number(rows[0]?.['max_packet']);
     // A payload may stand in a statement twice, e.g. a call's arguments as the model gave them and as they are executed.
     this.maxPayloadBytes = Math.floor(maxPacket / 2) - BESIDE_PAYLOAD_BYTES;
-    const problems: string[] = [];
-    if (maxPacket < LEAST_PACKET_BYTES) {
-      problems.push(
-        `max_allowed_packet of the database server is ${maxPacket} bytes, which is too little for the steps of a run. Set it to ${LEAST_PACKET_BYTES} or more.`,
-      );
-    }
-    if (rows[0]?.['hex'] !== 'F09F9880') {
-      problems.push(
-        "The data source's connection does not carry all of Unicode: an emoji sent to the database did not arrive. Set `charset: 'utf8mb4'` in its options.",
-      );
-    }
-    if (this.forgetsServers()) {
-      problems.push(
-        'The data source has `replication` without `restoreNodeTimeout`: after five connections that could not be made, its driver gives the server up for good, and this process never gets a connection again. Set `restoreNodeTimeout: 1000` (ms) in `replication`.',
-      );
-    }
+    const problems = mysqlProblems({ ...rows[0] }, this.dataSource.options);
     if (problems.length > 0) throw new InvalidConfigurationError(problems);
-  }
-
-  /** mysql2's cluster of pools, which tries five times in a row by itself: one try during an outage is enough. */
-  private forgetsServers(): boolean {
-    const { replication } = this.dataSource.options as { replication?: { restoreNodeTimeout?: number } };
-    return replication !== undefined && !((replication.restoreNodeTimeout ?? 0) > 0);
   }
 
   /** DDL commits by itself here, so the lock is a named one, held by this connection. */

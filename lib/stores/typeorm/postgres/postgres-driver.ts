@@ -1,5 +1,6 @@
 /** PostgreSQL behind the store: connections of TypeORM's pool, and the statements that append. */
 import type { DataSource } from 'typeorm';
+import { InvalidConfigurationError } from '../../../errors/configuration/invalid-configuration.error.js';
 import { APPENDED, packedAppends, type PreparedAppend } from '../append-entries.js';
 import type { DatabaseFailure } from '../database-failure.js';
 import { JOURNAL_COLUMNS } from '../journal-row.js';
@@ -12,6 +13,8 @@ import { postgresDialect, type PostgresDialect } from './postgres.dialect.js';
 
 /** Key of the advisory lock: any number that nobody else uses. */
 const SCHEMA_LOCK = 7_205_719_482_013;
+/** Encodings of a database that give all of Unicode back; SQL_ASCII keeps the bytes as they come. */
+const KEEPS_ALL: ReadonlySet<string> = new Set(['UTF8', 'SQL_ASCII']);
 /** How long a shared transaction waits for a key that somebody is just inserting. */
 const SHARED_WAIT_MS = 100;
 
@@ -85,9 +88,17 @@ export class PostgresDriver implements PooledDriver {
     return new Set([...appends.keys()].filter((index) => landed.has(appends[index]?.runId)));
   }
 
-  check(): Promise<void> {
-    // The driver and the server agree on UTF-8, or the connection fails by itself.
-    return Promise.resolve();
+  async check(connection: DriverConnection): Promise<void> {
+    const { rows } = await connection.execute({
+      sql: `SELECT current_setting('server_encoding') AS encoding`,
+      params: [],
+      writes: false,
+    });
+    const encoding = String(rows[0]?.['encoding']);
+    if (KEEPS_ALL.has(encoding)) return;
+    throw new InvalidConfigurationError([
+      `The database has the encoding ${encoding}, which cannot hold all of Unicode: a model's reply with an emoji could not be stored. Make one with ENCODING 'UTF8' for the data source of the runs.`,
+    ]);
   }
 
   /** DDL is part of a transaction here, and so is the lock. */

@@ -1,0 +1,65 @@
+// What a server is set to that would break runs later is refused when the store opens.
+import { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
+import { appendNotes, journal, notesOf, running } from '../../../../lib/testing/store-contract/scenario.js';
+import { describeIf } from '../../../support/describe-if.js';
+import { isServerThere, ServerSubject } from '../server-subject.js';
+
+afterAll(() => ServerSubject.dropDatabases(), 60_000);
+
+describeIf(isServerThere('mariadb'))('the settings of a session on mariadb', () => {
+  it.each([
+    ['autocommit = 0', /has `autocommit` off/],
+    [`sql_mode = 'ORACLE'`, /has the `sql_mode` ORACLE/],
+  ])('CFG-1: %s is refused', async (setting, message) => {
+    const subject = await ServerSubject.create('mariadb');
+    const { dataSource } = await subject.open({}, { poolSize: 1 });
+    await dataSource.query(`SET SESSION ${setting}`);
+    const opening = new TypeOrmRunStore(dataSource).open();
+    await expect(opening).rejects.toMatchObject({ code: 'INVALID_CONFIGURATION' });
+    await expect(opening).rejects.toThrow(message);
+    await subject.dispose();
+  });
+
+  it("CFG-1: no sql_mode at all, or all that are strict, are none of the store's business", async () => {
+    const subject = await ServerSubject.create('mariadb');
+    const { dataSource } = await subject.open({}, { poolSize: 1 });
+    for (const mode of ['', 'ANSI,TRADITIONAL,NO_BACKSLASH_ESCAPES']) {
+      await dataSource.query(`SET SESSION sql_mode = '${mode}'`);
+      await new TypeOrmRunStore(dataSource).open();
+    }
+    await subject.dispose();
+  });
+});
+
+describeIf(isServerThere('postgres'))('the encoding of a database on postgres', () => {
+  const withEncoding = async (encoding: string, work: (store: TypeOrmRunStore) => Promise<void>): Promise<void> => {
+    const subject = await ServerSubject.create('postgres');
+    const database = `${subject.database}_${encoding.toLowerCase()}`;
+    await subject.admin.query(
+      `CREATE DATABASE ${database} ENCODING '${encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`,
+    );
+    const dataSource = await subject.connect({ database });
+    await work(new TypeOrmRunStore(dataSource));
+    await dataSource.destroy();
+    await subject.admin.query(`DROP DATABASE ${database}`);
+    await subject.dispose();
+  };
+
+  it('B125: that cannot hold an emoji is refused', async () => {
+    await withEncoding('LATIN1', async (store) => {
+      const opening = store.open();
+      await expect(opening).rejects.toMatchObject({ code: 'INVALID_CONFIGURATION' });
+      await expect(opening).rejects.toThrow(/encoding LATIN1.*ENCODING 'UTF8'/);
+    });
+  });
+
+  it('B125: that keeps bytes as they come is taken', async () => {
+    await withEncoding('SQL_ASCII', async (store) => {
+      await store.open();
+      await running(store);
+      await appendNotes(store, 'run-1', 1, ['\u{1F600}', '\ud83d', '\0']);
+      expect(notesOf(await journal(store, 'run-1'))).toEqual(['\u{1F600}', '\ud83d', '\0']);
+      await store.close();
+    });
+  });
+});
