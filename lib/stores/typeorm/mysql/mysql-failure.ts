@@ -6,8 +6,10 @@ import { DatabaseFailure, type FailureVerdict } from '../database-failure.js';
  * prepared again, rolled back by the group during COMMIT.
  */
 const CONFLICTS: ReadonlySet<number> = new Set([1213, 1205, 1020, 3572, 1412, 1615, 3101]);
+/** The server takes no writes, or the session does not. */
+const READ_ONLY: ReadonlySet<number> = new Set([1290, 1792, 1836]);
 /** Server gone or shutting down, read only, not ready (Galera), query killed or timed out. */
-const PASSING: ReadonlySet<number> = new Set([1053, 1290, 1792, 1836, 1047, 1317, 1927, 1969, 3024]);
+const PASSING: ReadonlySet<number> = new Set([1053, ...READ_ONLY, 1047, 1317, 1927, 1969, 3024]);
 /** Too many connections, of this user too, statements, transactions or locks; blocked host; memory or disk full. */
 const EXHAUSTED: ReadonlySet<number> = new Set([
   1040, 1129, 1203, 1226, 1461, 1637, 1206, 1021, 1026, 1037, 1038, 1041, 1114,
@@ -46,6 +48,11 @@ export function isMysqlError(error: unknown): boolean {
 /** The connection still answers, but must not be used for prepared statements any more. */
 export function isSessionChanged(error: unknown): boolean {
   return factsOf(error).errno === UNKNOWN_STATEMENT;
+}
+
+/** The server may have stopped being the primary while it kept its connections: a new one may lead to the server that is. */
+export function isReadOnly(error: unknown): boolean {
+  return READ_ONLY.has(factsOf(error).errno ?? 0);
 }
 
 export function isDuplicateKey(error: unknown): boolean {

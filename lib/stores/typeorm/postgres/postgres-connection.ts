@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { DriverConnection } from '../pooled/pooled-driver.js';
 import type { Answer, Row, Statement } from '../program.js';
-import { isSessionChanged, postgresFailure } from './postgres-failure.js';
+import { isReadOnly, isSessionChanged, postgresFailure } from './postgres-failure.js';
 
 /** The parts of a pg client that are used here. */
 export interface RawPostgresClient {
@@ -34,7 +34,7 @@ export class PostgresConnection implements DriverConnection {
       return { rows: writes ? [] : rows, changes: rowCount ?? 0 };
     } catch (error) {
       // A connection of the host's stays the host's.
-      if (isSessionChanged(error) && this.give) this.destroy();
+      if (this.give && (isSessionChanged(error) || isReadOnly(error))) this.destroy();
       throw postgresFailure(error);
     }
   }

@@ -31,6 +31,11 @@ export function isSessionChanged(error: unknown): boolean {
   return SESSION_CHANGED.has(codeOf(error) ?? '');
 }
 
+/** The server may have stopped being the primary while it kept its connections: a new one may lead to the server that is. */
+export function isReadOnly(error: unknown): boolean {
+  return codeOf(error) === '25006';
+}
+
 /** Whether an error that host code threw comes from the database; TypeORM's QueryFailedError carries the driver's code. */
 export function isPostgresError(error: unknown): boolean {
   const code = codeOf(error);

@@ -1,10 +1,33 @@
 // What a server is set to that would break runs later is refused when the store opens.
 import { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
-import { appendNotes, journal, notesOf, running } from '../../../../lib/testing/store-contract/scenario.js';
+import { appendNotes, journal, notesOf, running, submit } from '../../../../lib/testing/store-contract/scenario.js';
 import { describeIf } from '../../../support/describe-if.js';
-import { isServerThere, ServerSubject } from '../server-subject.js';
+import { describeServers, isServerThere, ServerSubject } from '../server-subject.js';
 
 afterAll(() => ServerSubject.dropDatabases(), 60_000);
+
+describeServers('a server on %s that became a replica and kept its connections', (type) => {
+  let subject: ServerSubject;
+  beforeEach(async () => {
+    subject = await ServerSubject.create(type);
+  }, 60_000);
+  afterEach(() => subject.dispose(), 60_000);
+
+  it('STO-4: is left by a new connection, which may lead to the primary', async () => {
+    const { store, dataSource } = await subject.open({}, { poolSize: 1 });
+    const demote = (): Promise<unknown> =>
+      dataSource.query(
+        `SET SESSION ${type === 'postgres' ? 'CHARACTERISTICS AS TRANSACTION READ ONLY' : 'TRANSACTION READ ONLY'}`,
+      );
+    await demote();
+    await expect(submit(store, { id: 'run-0' })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    await running(store);
+    await demote();
+    await expect(appendNotes(store, 'run-1', 1, ['lost'])).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+    await appendNotes(store, 'run-1', 1, ['kept']);
+    expect(notesOf(await journal(store, 'run-1'))).toEqual(['kept']);
+  });
+});
 
 describeIf(isServerThere('mariadb'))('the settings of a session on mariadb', () => {
   it.each([
