@@ -10,6 +10,8 @@ export interface CodeBlock {
   language: string;
   /** `ts run` is executed, any other `ts` block is only type-checked. */
   isRun: boolean;
+  /** Servers it is executed on, each with a database of its own in `DATABASE_URL`: `ts run mariadb postgres`. */
+  servers: string[];
   code: string;
 }
 
@@ -50,7 +52,15 @@ export function readPage(path: string): DocPage {
       open.code += open.code === '' ? text : `\n${text}`;
     } else if (fence) {
       const [, language = '', rest = ''] = fence;
-      open = { page: path, line: index + 2, language, isRun: rest.split(/\s+/).includes('run'), code: '' };
+      const words = rest.split(/\s+/).filter((word) => word !== '');
+      open = {
+        page: path,
+        line: index + 2,
+        language,
+        isRun: words.includes('run'),
+        servers: words.filter((word) => word !== 'run'),
+        code: '',
+      };
     } else {
       page.prose.set(index + 1, text);
     }
