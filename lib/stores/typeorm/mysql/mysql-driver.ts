@@ -9,7 +9,7 @@ import type { DriverConnection, PooledDriver } from '../pooled/pooled-driver.js'
 import type { Statement } from '../program.js';
 import { MysqlConnection, type RawMysqlConnection } from './mysql-connection.js';
 import { isMysqlError, mysqlFailure } from './mysql-failure.js';
-import { CHECKED, EMOJI, mysqlProblems } from './mysql-problems.js';
+import { CHECKED, EMOJI, mysqlProblems, SHOWN, variablesOf } from './mysql-problems.js';
 import { mysqlDialect, type MysqlDialect } from './mysql.dialect.js';
 
 const SCHEMA_LOCK_WAIT_S = 60;
@@ -80,7 +80,9 @@ export class MysqlDriver implements PooledDriver {
     const maxPacket = Number(rows[0]?.['max_packet']);
     // A payload may stand in a statement twice, e.g. a call's arguments as the model gave them and as they are executed.
     this.maxPayloadBytes = Math.floor(maxPacket / 2) - BESIDE_PAYLOAD_BYTES;
-    const problems = mysqlProblems({ ...rows[0] }, this.dataSource.options);
+    // Shown, not selected: a variable that a server no longer has is not in the answer, and no error.
+    const shown = await connection.execute({ sql: SHOWN, params: [], writes: false });
+    const problems = mysqlProblems({ ...rows[0], ...variablesOf(shown.rows) }, this.dataSource.options);
     if (problems.length > 0) throw new InvalidConfigurationError(problems);
   }
 

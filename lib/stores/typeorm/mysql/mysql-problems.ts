@@ -2,14 +2,24 @@
 import type { DataSourceOptions } from 'typeorm';
 import type { Row } from '../program.js';
 
-/** The columns that are judged; takes {@link EMOJI}. */
+/** Columns that are judged; takes {@link EMOJI}. */
 export const CHECKED =
   'HEX(?) AS hex, @@max_allowed_packet AS max_packet, @@autocommit AS autocommit, @@sql_mode AS sql_mode';
 export const EMOJI = '\u{1F600}';
 
+/** Variables that are judged. */
+export const SHOWN = `SHOW VARIABLES WHERE Variable_name IN ('log_bin', 'binlog_format')`;
+
 const LEAST_PACKET_BYTES = 1024 * 1024;
 
-export function mysqlProblems({ hex, max_packet, autocommit, sql_mode }: Row, options: DataSourceOptions): string[] {
+/** The answer to {@link SHOWN} as one row. */
+export function variablesOf(rows: readonly Row[]): Row {
+  return Object.fromEntries<unknown>(rows.map((row) => [String(row['Variable_name']), row['Value']]));
+}
+
+/** @param found the columns of {@link CHECKED} and the variables of {@link SHOWN} */
+export function mysqlProblems(found: Row, options: DataSourceOptions): string[] {
+  const { hex, max_packet, autocommit, sql_mode, log_bin, binlog_format } = found;
   const problems: string[] = [];
   if (Number(max_packet) < LEAST_PACKET_BYTES) {
     problems.push(
@@ -29,6 +39,11 @@ export function mysqlProblems({ hex, max_packet, autocommit, sql_mode }: Row, op
   if (/\bORACLE\b/.test(String(sql_mode))) {
     problems.push(
       "The data source's connection has the `sql_mode` ORACLE, in which the statements of this package mean something else. Leave it out for this user.",
+    );
+  }
+  if (log_bin === 'ON' && binlog_format === 'STATEMENT') {
+    problems.push(
+      'The database server writes its binary log with `binlog_format` STATEMENT, with which InnoDB refuses whatever is written at READ COMMITTED. Set it to ROW or MIXED.',
     );
   }
   if (forgetsServers(options)) {

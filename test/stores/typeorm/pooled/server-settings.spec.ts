@@ -1,4 +1,6 @@
 // What a server is set to that would break runs later is refused when the store opens.
+import { mysqlProblems, variablesOf } from '../../../../lib/stores/typeorm/mysql/mysql-problems.js';
+import type { Row } from '../../../../lib/stores/typeorm/program.js';
 import { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
 import { appendNotes, journal, notesOf, running, submit } from '../../../../lib/testing/store-contract/scenario.js';
 import { describeIf } from '../../../support/describe-if.js';
@@ -51,6 +53,23 @@ describeIf(isServerThere('mariadb'))('the settings of a session on mariadb', () 
       await new TypeOrmRunStore(dataSource).open();
     }
     await subject.dispose();
+  });
+});
+
+describe('the binary log of a server', () => {
+  const fine = { hex: 'F09F9880', max_packet: 16_777_216, autocommit: 1, sql_mode: '' };
+  const problems = (found: Row): string[] => mysqlProblems({ ...fine, ...found }, { type: 'mysql' });
+
+  it('CFG-1: of statements is refused, because InnoDB refuses the store then', () => {
+    expect(problems({ log_bin: 'ON', binlog_format: 'STATEMENT' })).toEqual([
+      expect.stringMatching(/`binlog_format` STATEMENT.*Set it to ROW or MIXED/),
+    ]);
+  });
+
+  it('CFG-1: of rows, switched off or unknown is taken', () => {
+    expect(problems({ log_bin: 'ON', binlog_format: 'MIXED' })).toEqual([]);
+    expect(problems({ log_bin: 'OFF', binlog_format: 'STATEMENT' })).toEqual([]);
+    expect(problems(variablesOf([{ Variable_name: 'log_bin', Value: 'ON' }]))).toEqual([]);
   });
 });
 
