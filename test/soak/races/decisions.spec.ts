@@ -88,16 +88,16 @@ describeRaces('decisions', [WORKER, OFFICE], (race) => {
   // B001, B019
   race('PPL-5: an answer and the end of its time, which both processes look for, leave one of both', async (arena) => {
     const outcomes = await rounds(async (round) => {
-      const script = prompt({ calls: [{ name: 'settle', args: { ms: 60 } }] }, { text: 'done' });
+      const script = prompt({ calls: [{ name: 'settle', args: { ms: 150 } }] }, { text: 'done' });
       const { id, asks } = await waiting(arena, script);
       const [a, b] = sides(arena, round);
       const expiresIn = Math.max(0, new Date(asks[0]?.expiresAt as string).getTime() - Date.now());
-      // Around the moment at which it expires: a little early, so that the sweeps also come before it.
-      const lateMs = Math.max(0, expiresIn - 6);
+      // Around the moment at which it expires: on a slow day an answer takes tens of milliseconds, so some are sent that much earlier.
+      const around = (spreadMs: number) => Math.max(0, expiresIn - 2 - Math.random() * spreadMs);
       const [answered] = await arena.atOnce(
-        { racer: a, verb: 'respond', args: [id, asks[0]?.id, approve], lateMs: lateMs + Math.random() * 4 },
-        { racer: a, verb: 'expireInteractions', args: [], lateMs: lateMs + Math.random() * 4 },
-        { racer: b, verb: 'expireInteractions', args: [], lateMs: lateMs + Math.random() * 4 },
+        { racer: a, verb: 'respond', args: [id, asks[0]?.id, approve], lateMs: around(80) },
+        { racer: a, verb: 'expireInteractions', args: [], lateMs: around(4) },
+        { racer: b, verb: 'expireInteractions', args: [], lateMs: around(4) },
       );
       const accepted = answered?.code === 'accepted';
       if (!accepted) expect(answered?.code).toBe('INTERACTION_EXPIRED');
