@@ -15,12 +15,15 @@ export class PendingLimit {
 
   constructor(private readonly ports: Pick<EnginePorts, 'store' | 'clock' | 'options'>) {}
 
-  /** @returns gives the refusal, or null when one more fits; asked only for a run that would wait */
-  async look(): Promise<() => TooManyPendingError | null> {
+  /**
+   * @param transaction of the host in which the run is to be created
+   * @returns gives the refusal, or null when one more fits; asked only for a run that would wait
+   */
+  async look(transaction?: unknown): Promise<() => TooManyPendingError | null> {
     const limit = this.ports.options.maxPendingRuns;
     const stale = this.ports.clock.now() - this.lookedAt > TRUSTED_MS;
     if (stale || this.counted + this.addedSince >= limit * NEAR) {
-      this.counted = await this.ports.store.countPending(limit);
+      this.counted = await this.ports.store.countPending(limit, transaction);
       this.addedSince = 0;
       this.lookedAt = this.ports.clock.now();
     }

@@ -52,16 +52,14 @@ export class RunRecovery {
         );
       }
       if (overdue.expired.length > 0) this.worker.wakeForTakeover();
-      else this.worker.wake();
+      else if (forgotten.length > 0) this.worker.wake();
     });
   }
 
   /** Due backoffs whose process died: any worker that looks will claim them. */
   runDueBackoffs(): Promise<void> {
-    return this.once('backoff', async () => {
-      this.worker.wake();
-      await this.worker.tick();
-    });
+    // Without waking it: a worker that finds nothing goes on polling as rarely as before.
+    return this.once('backoff', () => this.worker.tick());
   }
 
   /** Asks nobody answered in time (PPL-5). */

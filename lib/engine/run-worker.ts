@@ -19,6 +19,8 @@ import { recordedError } from './values/recorded-error.js';
 
 /** After calls in flight were told to stop, how long a shutdown still waits for them. */
 const ABORT_GRACE_MS = 1_000;
+/** Half of the pause after the first look in which others were faster. */
+const AFTER_LOST_LOOK_MS = 5;
 
 export class RunWorker {
   readonly workerId: string;
@@ -36,6 +38,8 @@ export class RunWorker {
   private takeovers = true;
   /** The last look claimed everything there was. What becomes claimable in this process wakes it, what does elsewhere is found by the poll. */
   private sawEnd = false;
+  /** Looks in a row that found runs and could claim none of them: others are claiming them. */
+  private lostLooks = 0;
   private ticking: Promise<void> | null = null;
   private tickAgain = false;
   private idleMs: number;
@@ -188,6 +192,8 @@ export class RunWorker {
 
   private async turn(): Promise<boolean> {
     if (this.state === 'off' || this.state === 'failed') return false;
+    const { lostLooks } = this;
+    this.lostLooks = 0;
     this.sawEnd = false;
     await this.resolveDoubts();
     const limit = this.state === 'running' && this.lease.isHeld() ? this.freeSlots() : 0;
@@ -214,6 +220,7 @@ export class RunWorker {
     if (failed) throw failed.reason;
     const claimed = claims.filter((claim) => claim.status === 'fulfilled' && claim.value).length;
     this.sawEnd = answer.claimable.length < limit && claimed === answer.claimable.length;
+    if (fresh.length > 0 && claimed === 0) this.lostLooks = lostLooks + 1;
     // More may be due than one turn could ask for. A turn that claimed nothing does not repeat itself: the rows are held by somebody.
     if (claimed > 0 && fresh.length === limit) this.tickAgain = true;
     return claimed > 0;
@@ -284,11 +291,11 @@ export class RunWorker {
     const { pollMs, pollIdleMs } = this.ports.options;
     const busy = found || this.executions.size > 0;
     this.idleMs = busy ? pollMs : Math.min(Math.max(pollMs, pollIdleMs), this.idleMs * 1.5);
-    const jitter = 1 - this.ports.ids.random() * 0.1;
-    this.cancelPoll = this.ports.clock.after(
-      Math.max(1, (busy ? pollMs : this.idleMs) * jitter),
-      () => void this.tick(),
-    );
+    // Soon again where all was lost to others, who are done with it by then; ever later where somebody holds the rows for long.
+    const waitMs =
+      this.lostLooks > 0 ? Math.min(pollMs, AFTER_LOST_LOOK_MS * 2 ** this.lostLooks) : busy ? pollMs : this.idleMs;
+    const jitter = 1 - this.ports.ids.random() * (this.lostLooks > 0 ? 0.5 : 0.1);
+    this.cancelPoll = this.ports.clock.after(Math.max(1, waitMs * jitter), () => void this.tick());
   }
 
   private afterTrouble(error: unknown): void {

@@ -183,8 +183,8 @@ export class CrashExplorer extends RunStore {
     return this.inner.session(sessionId);
   }
 
-  countPending(upTo: number): Promise<number> {
-    return this.inner.countPending(upTo);
+  countPending(upTo: number, transaction?: unknown): Promise<number> {
+    return this.inner.countPending(upTo, transaction);
   }
 
   metrics(): Promise<StoreMetrics> {

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
+import type { TransitionRequest, TransitionResult } from '../../lib/contracts/ports/run-store.port.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { agent, engineOver, stopEngines, type TestEngine } from '../support/engine-harness.js';
@@ -8,6 +9,17 @@ import { ManualClock } from '../support/manual-clock.js';
 afterEach(stopEngines);
 
 const start = { agent: 'support', prompt: 'hello' };
+
+/** Somebody else holds the row of every run that is to be claimed. */
+class HeldRows extends FailingStore {
+  isHeld = true;
+
+  override transition<T>(request: TransitionRequest<T>): Promise<TransitionResult<T>> {
+    return this.isHeld && request.skipLocked === true
+      ? Promise.resolve({ outcome: 'busy' })
+      : super.transition(request);
+  }
+}
 
 /** A worker that never polls by itself in these tests, and another process that executes nothing. */
 async function processes(slots: number): Promise<{ store: FailingStore; engine: TestEngine; other: TestEngine }> {
@@ -65,5 +77,51 @@ describe('when a run has ended', () => {
     // Its own run ends, and the one that could not be claimed is found.
     await engine.runs.result((await engine.runs.start(start)).id);
     expect((await engine.runs.result(id)).status).toBe('completed');
+  });
+});
+
+describe('when others were faster with all that a look has found', () => {
+  it('OWN-1: it is repeated soon, then ever later, as rarely as the poll where the rows are held for long', async () => {
+    const clock = new ManualClock();
+    const memory = new MemoryRunStore({ clock: () => clock.now() });
+    const store = new HeldRows(memory);
+    const agents = agent(scriptedModel([{ text: 'done' }], { place: 'transcript' }));
+    const settings = { pollMs: 1_000, pollIdleMs: 5_000, leaseMs: 10_000_000 };
+    const other = await engineOver(memory, agents, { ...settings, worker: false }, clock);
+    const { id } = await other.runs.start(start);
+    const engine = await engineOver(store, agents, settings, clock);
+    await engine.worker.tick();
+    const looksWithin = async (ms: number): Promise<number> => {
+      const before = store.count('due');
+      await clock.advance(ms);
+      return store.count('due') - before;
+    };
+    expect(await looksWithin(100)).toBeGreaterThanOrEqual(3);
+    await clock.advance(2_000);
+    // Half of the poll's pause at least.
+    expect(await looksWithin(10_000)).toBeLessThanOrEqual(20);
+    store.isHeld = false;
+    await clock.advance(1_000);
+    expect((await engine.runs.result(id)).status).toBe('completed');
+  });
+});
+
+describe('a worker with nothing to do', () => {
+  it('OPS-2: looks as rarely as it may, whatever the jobs find', async () => {
+    const clock = new ManualClock();
+    const memory = new MemoryRunStore({ clock: () => clock.now() });
+    const store = new FailingStore(memory);
+    const agents = agent(scriptedModel([{ text: 'done' }], { place: 'transcript' }));
+    const engine = await engineOver(store, agents, { pollMs: 1_000, pollIdleMs: 5_000, leaseMs: 10_000_000 }, clock);
+    await clock.advance(30_000);
+    const before = store.count('due');
+    for (let n = 0; n < 12; n += 1) {
+      await engine.recovery.runDueBackoffs();
+      await engine.recovery.reconcile();
+      await engine.recovery.expireInteractions();
+      await clock.advance(5_000);
+    }
+    // One of the job and at most one of the poll in every five seconds.
+    expect(store.count('due') - before).toBeLessThanOrEqual(25);
   });
 });

@@ -158,8 +158,8 @@ export class FailingStore extends RunStore {
     return this.through('session', sessionId, () => this.inner.session(sessionId));
   }
 
-  countPending(upTo: number): Promise<number> {
-    return this.through('countPending', upTo, () => this.inner.countPending(upTo));
+  countPending(upTo: number, transaction?: unknown): Promise<number> {
+    return this.through('countPending', upTo, () => this.inner.countPending(upTo, transaction));
   }
 
   metrics(): Promise<StoreMetrics> {

@@ -342,8 +342,11 @@ export abstract class RunStore {
    */
   abstract interactions(query: InteractionQuery): Promise<Page<Interaction>>;
   abstract session(sessionId: string): Promise<SessionRecord | null>;
-  /** Pending and queued runs, counted up to `upTo`. */
-  abstract countPending(upTo: number): Promise<number>;
+  /**
+   * Pending and queued runs, counted up to `upTo`.
+   * @param transaction of the host: counted on its connection, so that nobody who holds one waits for another
+   */
+  abstract countPending(upTo: number, transaction?: unknown): Promise<number>;
   abstract metrics(): Promise<StoreMetrics>;
   /** For `transactional` tools. @throws InvalidConfigurationError where `traits.transactions` is false */
   abstract openToolTransaction(): ToolTransaction;

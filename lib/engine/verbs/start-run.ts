@@ -59,7 +59,7 @@ export class StartRun {
   /** @throws InvalidRequestError, AgentNotFoundError, SessionBusyError, RequestConflictError, RunExistsError, TooManyPendingError, PayloadTooLargeError, StoreUnavailableError */
   async start(options: StartOptions, context: StartContext = {}): Promise<Started> {
     if (this.worker.brokenBy) throw this.worker.brokenBy;
-    const draft = await this.draft(options);
+    const draft = await this.draft(options, context);
     const refusal = await this.screen(draft);
     const release = context.transaction === undefined && !refusal ? this.worker.reserve(draft.id) : null;
     try {
@@ -73,7 +73,7 @@ export class StartRun {
   }
 
   private async create(draft: Draft, context: StartContext, mayClaim: boolean): Promise<Started> {
-    const admission = await this.pending.look();
+    const admission = await this.pending.look(context.transaction);
     let born: { state: RunState; entries: JournalEntry[] } | null = null;
     let inserted: { run: RunRecord; entries: JournalEntry[] } | null = null;
     const result = await this.ports.store.create({
@@ -131,7 +131,7 @@ export class StartRun {
 
   // ---- before the store ----
 
-  private async draft(options: StartOptions): Promise<Draft> {
+  private async draft(options: StartOptions, { transaction }: StartContext): Promise<Draft> {
     const input = readStartOptions(options, this.ports.options.maxPayloadBytes);
     const agent = this.findAgent(options);
     const id = input.runId ?? this.ports.ids.id();
@@ -152,7 +152,8 @@ export class StartRun {
         this.ports.digester,
         canonical.call(this.ports.digester, { agent: agent.name, messages: input.messages } as unknown as JsonValue),
       ),
-      history: await this.expectedHistory(input.sessionId),
+      // Only a run that is born claimed needs it, and none is in a transaction of the host, whose connection may be the last one.
+      history: await this.expectedHistory(transaction === undefined ? input.sessionId : null),
       refusal: null,
     };
   }

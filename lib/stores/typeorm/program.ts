@@ -28,6 +28,8 @@ export interface Statement {
  */
 export interface SharedStatement {
   readonly sql: string;
+  /** No row is an answer as well: the program goes on with none instead of running alone. */
+  readonly orNone?: true;
 }
 
 export interface Answer {

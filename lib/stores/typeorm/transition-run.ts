@@ -38,6 +38,10 @@ const statements = perDialect((dialect) => {
     `(SELECT COUNT(*) FROM ${interactions} i WHERE i.run_id = r.id AND ${UNUSED}) AS asks`,
     `(SELECT COUNT(*) FROM ${inbox} m WHERE m.run_id = r.id) AS messages`,
   ];
+  const lockForMany = forMany(
+    sharing,
+    (its) => `SELECT v.place AS place FROM ${givenRuns(dialect, its)}${its.lockOrSkip}`,
+  );
   return {
     sessionOf: `SELECT session_id FROM ${runs} WHERE id = ?`,
     lockSession: `SELECT ${SESSION_COLUMNS.join(', ')} FROM ${sessions} WHERE id = ?${dialect.forUpdate}`,
@@ -46,10 +50,9 @@ const statements = perDialect((dialect) => {
     lockRunOrSkip: `SELECT id FROM ${runs} WHERE id = ?${dialect.forUpdateSkipLocked}`,
     // Without a lock: InnoDB locks all that it walks over, which may be the queued runs of other sessions.
     next: `SELECT id FROM ${runs}${dialect.walking('agent_runs_session')} WHERE session_id = ? AND status = 'queued' AND id <> ? ORDER BY session_order LIMIT 1`,
-    lockRunForMany: forMany(
-      sharing,
-      (its) => `SELECT v.place AS place FROM ${givenRuns(dialect, its)}${its.lockOrSkip}`,
-    ),
+    sessionOfMany: forMany(sharing, (its) => `SELECT v.place AS place, r.session_id FROM ${givenRuns(dialect, its)}`),
+    lockRunForMany: lockForMany,
+    lockRunOrSkipForMany: lockForMany && ({ ...lockForMany, orNone: true } satisfies SharedStatement),
     run: `${runView(dialect, numbers)} WHERE r.id = ?`,
     runForMany: forMany(sharing, (its) => runView(dialect, ['v.place AS place', ...numbers], givenRuns(dialect, its))),
     interactions: `SELECT ${INTERACTION_COLUMNS.join(', ')} FROM ${interactions} WHERE run_id = ? AND ${UNUSED} ORDER BY created_at, place, id`,
@@ -133,8 +136,10 @@ function* lock<T>(dialect: Dialect, request: TransitionRequest<T>): Program<Lock
     }
   }
   if (dialect.hasRowLocks) {
-    const held = yield* queryOne(skipLocked ? sql.lockRunOrSkip : sql.lockRun, [runId], sql.lockRunForMany);
-    if (!held) return skipLocked && (yield* queryOne(sql.sessionOf, [runId])) ? 'busy' : 'not_found';
+    const held = skipLocked
+      ? yield* queryOne(sql.lockRunOrSkip, [runId], sql.lockRunOrSkipForMany)
+      : yield* queryOne(sql.lockRun, [runId], sql.lockRunForMany);
+    if (!held) return skipLocked && (yield* queryOne(sql.sessionOf, [runId], sql.sessionOfMany)) ? 'busy' : 'not_found';
   }
   const row = yield* queryOne(sql.run, [runId], sql.runForMany);
   if (!row) return 'not_found';

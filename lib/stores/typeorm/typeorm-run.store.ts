@@ -158,8 +158,11 @@ export class TypeOrmRunStore extends RunStore {
     return this.database.read('read a session', () => readSession(this.database.dialect, sessionId));
   }
 
-  countPending(upTo: number): Promise<number> {
-    return this.database.read('count pending runs', () => countPending(this.database.dialect, upTo));
+  countPending(upTo: number, transaction?: unknown): Promise<number> {
+    const program = () => countPending(this.database.dialect, upTo);
+    return transaction === undefined
+      ? this.database.read('count pending runs', program)
+      : this.database.join('count pending runs', transaction, { program, meanwhile: program });
   }
 
   metrics(): Promise<StoreMetrics> {

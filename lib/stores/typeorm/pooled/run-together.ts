@@ -72,7 +72,7 @@ function sizeOf({ params }: Statement): number {
 async function advanceAsOne<T>(
   connection: Pick<DriverConnection, 'execute'>,
   group: readonly Lane<T>[],
-  { sql }: SharedStatement,
+  { sql, orNone }: SharedStatement,
 ): Promise<void> {
   const statements = group.map(({ statement }) => statement as Statement);
   const { writes, orLeave } = statements[0] as Statement;
@@ -94,7 +94,7 @@ async function advanceAsOne<T>(
   }
   for (const [place, lane] of group.entries()) {
     const its = byPlace.get(place);
-    if (its) lane.take({ rows: its, changes: 0 });
+    if (its || orNone) lane.take({ rows: its ?? [], changes: 0 });
     else lane.leave();
   }
 }

@@ -1,7 +1,9 @@
 import type { DataSource, EntityManager } from 'typeorm';
 import type { CreateRequest, CreateResult } from '../../../../lib/contracts/ports/run-store.port.js';
+import { scriptedModel } from '../../../../lib/model/scripted/scripted-model.js';
 import type { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
-import { aRun, loaded, OFFER, totalsOf } from '../../../../lib/testing/store-contract/scenario.js';
+import { aRun, loaded, OFFER, totalsOf, upTo } from '../../../../lib/testing/store-contract/scenario.js';
+import { agent, engineOver, stopEngines } from '../../../support/engine-harness.js';
 import { until } from '../../../support/until.js';
 import { describeServers, ServerSubject } from '../server-subject.js';
 
@@ -18,7 +20,10 @@ describeServers('a run that is created in a transaction of the host, on %s', (ty
     visible = [];
   }, 60_000);
 
-  afterEach(() => subject.dispose(), 60_000);
+  afterEach(async () => {
+    await stopEngines();
+    await subject.dispose();
+  }, 60_000);
   afterAll(() => ServerSubject.dropDatabases(), 60_000);
 
   function start(transaction: unknown, id = 'run-1', extras: Partial<CreateRequest> = {}): Promise<CreateResult> {
@@ -212,6 +217,29 @@ describeServers('a run that is created in a transaction of the host, on %s', (ty
     });
     await victim;
     expect((await store.list({ limit: 10 })).items.map(({ id }) => id)).toEqual(['run-1']);
+  });
+
+  it('SUB-1: needs no connection but that of the host, whose pool may be in use to the last one', async () => {
+    const { store: small, dataSource: pool } = await subject.open({ statementTimeoutMs: 3_000 }, {
+      poolSize: 2,
+    });
+    const { runs } = await engineOver(small, agent(scriptedModel()), { worker: false });
+    const started = upTo(6).map((n) =>
+      pool.transaction(async (manager) => {
+        await insertOrder(manager, n);
+        return runs.start({ agent: 'support', prompt: 'hello', sessionId: `s-${n}` }, { transaction: manager });
+      }),
+    );
+    expect((await Promise.all(started)).map(({ status }) => status)).toEqual(started.map(() => 'pending'));
+    expect(await orders()).toEqual(upTo(6));
+  });
+
+  it('SUB-7: is counted on the connection of the host', async () => {
+    await dataSource.transaction(async (manager) => {
+      await start(manager);
+      expect([await store.countPending(10, manager), await store.countPending(10)]).toEqual([1, 0]);
+    });
+    await expect(store.countPending(10, {})).rejects.toMatchObject({ code: 'INVALID_REQUEST' });
   });
 
   it('decision 22: refuses what is no open transaction of this data source', async () => {

@@ -196,6 +196,24 @@ describeServers('transactions of different runs on %s', (type) => {
       expect(answers.map(({ outcome }) => outcome)).toEqual(['done', 'busy', 'done']);
       await letGo(holder, 'rollbackTransaction');
     });
+
+    it('OWN-1: claims that come too late for a whole queue say so together', async () => {
+      await create(30);
+      const holder = await hold(`SELECT id FROM agent_runs FOR UPDATE`);
+      connections = 0;
+      const answers = await Promise.all(
+        upTo(30).map((n) => store.transition({ runId: idOf(n), skipLocked: true, decide: () => ({ result: n }) })),
+      );
+      expect(new Set(answers.map(({ outcome }) => outcome))).toEqual(new Set(['busy']));
+      expect(connections).toBeLessThan(8);
+      await letGo(holder, 'rollbackTransaction');
+      const unknown = await Promise.all(
+        ['none-1', 'none-2'].map((runId) =>
+          store.transition({ runId, skipLocked: true, decide: () => ({ result: 1 }) }),
+        ),
+      );
+      expect(unknown.map(({ outcome }) => outcome)).toEqual(['not_found', 'not_found']);
+    });
   });
 
   describe.each(['READ COMMITTED', 'REPEATABLE READ'])('at %s', (isolation) => {
