@@ -6,11 +6,23 @@ import { promptOf } from './instant-model.mjs';
 const { database, settings } = JSON.parse(process.env.BENCH_WORKER);
 const app = await startApplication({ dataSource: () => dataSourceOf(database) }, settings);
 
-process.on('message', async ({ runs, atOnce }) => {
-  if (runs === undefined) {
+const orders = {
+  pause: () => app.worker.pause(),
+  resume: () => app.worker.resume(),
+  complete,
+  stop: async () => {
     await app.close();
-    return process.disconnect();
-  }
+    process.disconnect();
+  },
+};
+
+process.on('message', async ({ order, ...options }) => {
+  await orders[order](options);
+  if (process.connected) process.send({ done: order });
+});
+process.send({ ready: true });
+
+async function complete({ runs, atOnce }) {
   let left = runs;
   const loop = async () => {
     while (left > 0) {
@@ -19,6 +31,4 @@ process.on('message', async ({ runs, atOnce }) => {
     }
   };
   await Promise.all(Array.from({ length: atOnce }, loop));
-  process.send({ done: runs });
-});
-process.send({ ready: true });
+}

@@ -18,13 +18,26 @@ export class Worker {
 
   /** Starts runs of ten turns and completes them, so many at once. */
   async complete(runs, atOnce) {
-    this.child.send({ runs, atOnce });
-    await this.#answer();
+    await this.#obey({ order: 'complete', runs, atOnce });
+  }
+
+  /** Claims nothing until it resumes. */
+  async pause() {
+    await this.#obey({ order: 'pause' });
+  }
+
+  async resume() {
+    await this.#obey({ order: 'resume' });
   }
 
   async stop() {
-    if (this.child.connected) this.child.send({});
+    if (this.child.connected) this.child.send({ order: 'stop' });
     await this.ended;
+  }
+
+  async #obey(order) {
+    this.child.send(order);
+    await this.#answer();
   }
 
   async #answer() {

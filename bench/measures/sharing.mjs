@@ -11,26 +11,34 @@ const RUNS = 384;
 export async function measureSharing(database, { rounds, quick }) {
   const count = quick ? 128 : RUNS;
   const samples = [];
-  await withWorkers(database, { trigger: false }, async ([one, two]) => {
+  const workers = await Promise.all([1, 2].map(() => Worker.start(database, { trigger: false })));
+  const [one, two] = workers;
+  try {
     await Promise.all([one, two].map((worker) => worker.complete(512, MANY)));
     for (let round = 0; round < Math.ceil(rounds / 3); round += 1)
       samples.push({
         alone: await perSecond(count, () => one.complete(count, MANY)),
         shared: await perSecond(count, () => Promise.all([one, two].map((worker) => worker.complete(count / 2, MANY)))),
       });
-  });
-  return { ...ratios(samples), queued: await queued(database, count) };
+    return { ...ratios(samples), queued: await queued(database, workers, 2 * count) };
+  } finally {
+    await Promise.all(workers.map((worker) => worker.stop()));
+  }
 }
 
 /** Runs/s out of the queue, by one worker and by two. */
-async function queued(database, count) {
+async function queued(database, workers, count) {
   const office = await startApplication(database, { worker: false });
   try {
+    await Promise.all(workers.map((worker) => worker.pause()));
     const perSecondOf = {};
-    for (const workers of [1, 2]) {
+    for (const some of [workers.slice(0, 1), workers]) {
       const ids = await submit(office, count);
-      await withWorkers(database, { trigger: false, pollInterval: '100ms' }, () => completed(office, ids), workers);
-      perSecondOf[workers] = (count * 1_000) / (await timeOf(office, ids));
+      perSecondOf[some.length] = await perSecond(count, async () => {
+        await Promise.all(some.map((worker) => worker.resume()));
+        await completed(office, ids);
+      });
+      await Promise.all(some.map((worker) => worker.pause()));
     }
     return perSecondOf;
   } finally {
@@ -56,25 +64,8 @@ async function completed(office, ids) {
   while (Number((await office.query(`${countOf(ids)} AND status <> 'completed'`))[0].runs) > 0) await sleep(50);
 }
 
-/** From the first claim to the last end, by the clock of the database. */
-async function timeOf(office, ids) {
-  const [{ began, ended }] = await office.query(
-    `SELECT MIN(started_at) AS began, MAX(finished_at) AS ended FROM agent_runs WHERE id IN (${listed(ids)})`,
-  );
-  return Number(ended) - Number(began);
-}
-
 const countOf = (ids) => `SELECT COUNT(*) AS runs FROM agent_runs WHERE id IN (${listed(ids)})`;
 const listed = (ids) => ids.map((id) => `'${id}'`).join(', ');
-
-async function withWorkers(database, settings, work, count = 2) {
-  const workers = await Promise.all(Array.from({ length: count }, () => Worker.start(database, settings)));
-  try {
-    return await work(workers);
-  } finally {
-    await Promise.all(workers.map((worker) => worker.stop()));
-  }
-}
 
 async function perSecond(runs, work) {
   const startedAt = performance.now();
