@@ -30,6 +30,8 @@ export class TcpProxy {
   private healed: Promise<void> = Promise.resolve();
   /** Asked about each packet from the client. */
   fateOf: ((packet: Buffer) => Fate) | undefined;
+  /** What reaches the client in place of a packet from the server. */
+  answerOf: ((packet: Buffer) => Buffer) | undefined;
   /** Added to each packet, in both directions. */
   latencyMs = 0;
   /** New connections are ended at once, as by a server that is not there. */
@@ -90,7 +92,9 @@ export class TcpProxy {
       socket.on('close', () => this.sockets.delete(socket));
     }
     client.on('data', (packet) => up.then(() => this.carry(mute, () => this.deliver(packet, client, server, mute))));
-    server.on('data', (packet) => down.then(() => this.carry(mute, () => void client.write(packet))));
+    server.on('data', (packet) =>
+      down.then(() => this.carry(mute, () => void client.write(this.answerOf?.(packet) ?? packet))),
+    );
     client.on('close', () => up.then(() => this.carry(mute, () => void server.end())));
     server.on('close', () => down.then(() => this.carry(mute, () => void client.destroy())));
   }

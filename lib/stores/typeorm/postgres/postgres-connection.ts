@@ -7,9 +7,17 @@ import { isReadOnly, isSessionChanged, postgresFailure } from './postgres-failur
 /** The parts of a pg client that are used here. */
 export interface RawPostgresClient {
   query(config: object): Promise<{ rows: Row[]; rowCount: number | null }>;
-  on(event: 'error', listener: (error: unknown) => void): unknown;
-  removeListener(event: 'error', listener: (error: unknown) => void): unknown;
+  on(event: 'error', listener: () => void): unknown;
   connection?: { stream?: { destroy(): void } };
+}
+
+const guarded = new WeakSet<RawPostgresClient>();
+
+/** A client whose connection ends says so by an event, which would end the process where nobody listens. Its statements tell it too, and its pool has ears of its own. */
+export function guard(client: RawPostgresClient): void {
+  if (guarded.has(client)) return;
+  guarded.add(client);
+  client.on('error', () => undefined);
 }
 
 const names = new Map<string, string>();
@@ -23,8 +31,7 @@ export class PostgresConnection implements DriverConnection {
     private readonly placed: (sql: string) => string,
     private readonly give?: (error?: Error) => void,
   ) {
-    // Without a listener, a connection that ends while it is borrowed would end the process.
-    if (give) client.on('error', ignore);
+    guard(client);
   }
 
   async execute({ sql, params, writes }: Statement): Promise<Answer> {
@@ -61,14 +68,8 @@ export class PostgresConnection implements DriverConnection {
   private giveBack(error?: Error): void {
     if (this.isOver) return;
     this.isOver = true;
-    if (!this.give) return;
-    this.client.removeListener('error', ignore);
-    this.give(error);
+    this.give?.(error);
   }
-}
-
-function ignore(): void {
-  // The statement that was running has told it.
 }
 
 /** Names are limited to 63 bytes, and shared with whatever else prepares statements on the connection. */

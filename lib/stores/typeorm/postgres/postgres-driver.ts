@@ -6,10 +6,10 @@ import type { DatabaseFailure } from '../database-failure.js';
 import { JOURNAL_COLUMNS } from '../journal-row.js';
 import type { DriverConnection, PooledDriver } from '../pooled/pooled-driver.js';
 import type { Statement } from '../program.js';
-import { limitConnecting, type RawPostgresPool } from './connect-limit.js';
 import { PostgresConnection, type RawPostgresClient } from './postgres-connection.js';
 import { isPostgresError, postgresFailure } from './postgres-failure.js';
 import { postgresDialect, type PostgresDialect } from './postgres.dialect.js';
+import { preparePool, type RawPostgresPool } from './prepare-pool.js';
 
 /** Key of the advisory lock: any number that nobody else uses. */
 const SCHEMA_LOCK = 7_205_719_482_013;
@@ -56,7 +56,7 @@ export class PostgresDriver implements PooledDriver {
       };
     };
     try {
-      if (driver.master) limitConnecting(driver.master, this.connectTimeoutMs);
+      if (driver.master) preparePool(driver.master, this.connectTimeoutMs);
       const [client, give] = await driver.obtainMasterConnection();
       return new PostgresConnection(client, this.dialect.placed, give);
     } catch (error) {

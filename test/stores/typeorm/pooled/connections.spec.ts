@@ -15,10 +15,18 @@ import {
   upTo,
 } from '../../../../lib/testing/store-contract/scenario.js';
 import { until } from '../../../support/until.js';
-import { describeServers, ServerSubject, serverUrl } from '../server-subject.js';
+import { describeServers, ServerSubject, serverUrl, type ServerType } from '../server-subject.js';
 import { TcpProxy } from '../tcp-proxy.js';
 
 const pause = (ms: number): Promise<void> => new Promise((next) => setTimeout(next, ms));
+
+/** The end of the packet that lets a client in, and what a server says to one whose session it ends. */
+const FAREWELLS: Record<ServerType, [Buffer, Buffer]> = {
+  // ReadyForQuery, idle; ErrorResponse.
+  postgres: [Buffer.from('Z\0\0\0\x05I', 'latin1'), Buffer.from('E\0\0\0\x1aSFATAL\0C57P01\0Mended\0\0', 'latin1')],
+  // OK; ERR with 1927.
+  mariadb: [Buffer.from([0, 0, 2, 0, 0, 0, 2]), Buffer.from('\x0e\0\0\0\xff\x87\x07#70100ended', 'latin1')],
+};
 
 describeServers('the connections of the store on %s', (type) => {
   let subject: ServerSubject;
@@ -35,6 +43,7 @@ describeServers('the connections of the store on %s', (type) => {
 
   afterEach(async () => {
     proxy.fateOf = undefined;
+    proxy.answerOf = undefined;
     // Also those that are still waiting for a greeting that was swallowed.
     proxy.cut();
     await pause(50);
@@ -175,6 +184,22 @@ describeServers('the connections of the store on %s', (type) => {
         }
       });
     }
+  });
+
+  it('B130: that the server ends with the packet that lets them in do not end the process', async () => {
+    await running(store);
+    const [admitted, farewell] = FAREWELLS[type];
+    let farewells = 0;
+    proxy.answerOf = (packet) => {
+      if (!packet.includes(admitted) || farewells === 2) return packet;
+      farewells += 1;
+      return Buffer.concat([packet, farewell]);
+    };
+    proxy.cut();
+    await pause(20);
+    await appendNotes(store, 'run-1', 1, ['a']);
+    expect(farewells).toBe(2);
+    expect(notesOf(await journal(store, 'run-1'))).toEqual(['a']);
   });
 
   it('B130: an append whose answer was lost is not made twice', async () => {
