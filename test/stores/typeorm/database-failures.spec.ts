@@ -1,4 +1,5 @@
 /** What each error of a database means for the store: a wrong verdict either stops a worker for good, or repeats for ever what can never pass. */
+import { QueryRunnerAlreadyReleasedError } from 'typeorm';
 import { forCaller } from '../../../lib/stores/typeorm/database-failure.js';
 import { isMysqlError, mysqlFailure } from '../../../lib/stores/typeorm/mysql/mysql-failure.js';
 import { isPostgresError, postgresFailure } from '../../../lib/stores/typeorm/postgres/postgres-failure.js';
@@ -132,5 +133,14 @@ it("decision 12: errors of the host's own code are not taken for the database's"
   for (const error of [new Error('no seat'), new TypeError('x is undefined'), 'text', null, undefined]) {
     expect(isMysqlError(error)).toBe(false);
     expect(isPostgresError(error)).toBe(false);
+  }
+});
+
+it("decision 12: what a driver says of a session that has ended is known for the database's, though it has no code", () => {
+  const closed = thrown({ fatal: true }, "Can't add new command when connection is in closed state");
+  expect([isMysqlError(closed), mysqlFailure(closed).isConnectionLost]).toEqual([true, true]);
+  for (const message of ['Connection terminated unexpectedly', new QueryRunnerAlreadyReleasedError().message]) {
+    const error = new Error(message);
+    expect([message, isPostgresError(error), postgresFailure(error).isConnectionLost]).toEqual([message, true, true]);
   }
 });

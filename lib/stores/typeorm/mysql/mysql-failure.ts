@@ -42,7 +42,7 @@ export function mysqlFailure(error: unknown): DatabaseFailure {
 /** Whether an error that host code threw comes from the database; TypeORM's QueryFailedError carries the driver's fields. */
 export function isMysqlError(error: unknown): boolean {
   const { code, errno } = factsOf(error);
-  return errno !== undefined || (code !== undefined && LOST.test(code));
+  return errno !== undefined || (code !== undefined && LOST.test(code)) || isFatal(error);
 }
 
 /** The connection still answers, but must not be used for prepared statements any more. */
@@ -67,7 +67,7 @@ function verdictOn(errno: number | undefined, isLost: boolean, code: string | un
   return code === 'POOL_CLOSED' ? 'unavailable' : 'broken';
 }
 
-/** mysql2 marks what ends a connection. */
+/** mysql2 marks what ends a connection, and what is asked of one that has ended, for which it has no code. */
 function isFatal(error: unknown): boolean {
   return typeof error === 'object' && error !== null && (error as { fatal?: unknown }).fatal === true;
 }

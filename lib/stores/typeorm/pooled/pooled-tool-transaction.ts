@@ -6,6 +6,7 @@
  */
 import type { DataSource, QueryRunner } from 'typeorm';
 import type { AppendRequest, ToolTransaction } from '../../../contracts/ports/run-store.port.js';
+import { AgentRunsError } from '../../../errors/agent-runs.error.js';
 import { StoreConflictError } from '../../../errors/store/store-conflict.error.js';
 import { StoreUnavailableError } from '../../../errors/store/store-unavailable.error.js';
 import { prepareAppend, type PreparedAppend } from '../append-entries.js';
@@ -58,7 +59,7 @@ export class PooledToolTransaction implements ToolTransaction {
       });
     } catch (error) {
       await this.end().catch(() => undefined);
-      throw this.forCaller(error, 'commit a transactional tool');
+      throw forCaller(this.failureOf(error) ?? error, 'commit a transactional tool');
     }
     this.isCommitted = true;
     this.ending = runner.release();
@@ -87,7 +88,11 @@ export class PooledToolTransaction implements ToolTransaction {
       await alarm.race(this.open(runner, connection), () => connection.destroy());
     } catch (error) {
       await this.end().catch(() => undefined);
-      throw this.forCaller(error, 'begin a transactional tool');
+      // None of this is the tool's: what the pool, the driver or TypeORM say where they cannot connect has no code.
+      throw forCaller(
+        this.failureOf(error) ?? new DatabaseFailure('unavailable', 'unknown'),
+        'begin a transactional tool',
+      );
     } finally {
       alarm.stop();
     }
@@ -162,8 +167,8 @@ export class PooledToolTransaction implements ToolTransaction {
     }
   }
 
-  private forCaller(error: unknown, doing: string): unknown {
-    return forCaller(this.ports.driver.failureOf(error) ?? error, doing);
+  private failureOf(error: unknown): Error | undefined {
+    return AgentRunsError.is(error) || error instanceof DatabaseFailure ? error : this.ports.driver.failureOf(error);
   }
 }
 

@@ -49,11 +49,14 @@ function verdictOn(code: string | undefined, isLost: boolean): FailureVerdict {
   return 'broken';
 }
 
-/** pg gives no code where the connection ended under a query. */
+/**
+ * pg gives no code where the connection ended under a query, and TypeORM gives a session back that was ended between two queries of its query runner, and from then
+ * on only says so.
+ */
 function isPgClientError(error: unknown): boolean {
   return (
     error instanceof Error &&
-    /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect)/.test(
+    /^(Connection terminated|Client has encountered a connection error|Client was closed|Query runner already released|timeout exceeded when trying to connect)/.test(
       error.message,
     )
   );

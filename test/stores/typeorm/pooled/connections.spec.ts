@@ -15,18 +15,11 @@ import {
   upTo,
 } from '../../../../lib/testing/store-contract/scenario.js';
 import { until } from '../../../support/until.js';
-import { describeServers, ServerSubject, serverUrl, type ServerType } from '../server-subject.js';
+import { ADMITTED, FAREWELLS } from '../farewells.js';
+import { describeServers, ServerSubject, serverUrl } from '../server-subject.js';
 import { TcpProxy } from '../tcp-proxy.js';
 
 const pause = (ms: number): Promise<void> => new Promise((next) => setTimeout(next, ms));
-
-/** The end of the packet that lets a client in, and what a server says to one whose session it ends. */
-const FAREWELLS: Record<ServerType, [Buffer, Buffer]> = {
-  // ReadyForQuery, idle; ErrorResponse.
-  postgres: [Buffer.from('Z\0\0\0\x05I', 'latin1'), Buffer.from('E\0\0\0\x1aSFATAL\0C57P01\0Mended\0\0', 'latin1')],
-  // OK; ERR with 1927.
-  mariadb: [Buffer.from([0, 0, 2, 0, 0, 0, 2]), Buffer.from('\x0e\0\0\0\xff\x87\x07#70100ended', 'latin1')],
-};
 
 describeServers('the connections of the store on %s', (type) => {
   let subject: ServerSubject;
@@ -188,12 +181,11 @@ describeServers('the connections of the store on %s', (type) => {
 
   it('B130: that the server ends with the packet that lets them in do not end the process', async () => {
     await running(store);
-    const [admitted, farewell] = FAREWELLS[type];
     let farewells = 0;
     proxy.answerOf = (packet) => {
-      if (!packet.includes(admitted) || farewells === 2) return packet;
+      if (!packet.includes(ADMITTED[type]) || farewells === 2) return packet;
       farewells += 1;
-      return Buffer.concat([packet, farewell]);
+      return Buffer.concat([packet, FAREWELLS[type]]);
     };
     proxy.cut();
     await pause(20);

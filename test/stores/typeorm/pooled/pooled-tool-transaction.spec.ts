@@ -1,16 +1,19 @@
 import { EntitySchema, type DataSource, type EntityManager } from 'typeorm';
 import type { AppendRequest, ToolTransaction } from '../../../../lib/contracts/ports/run-store.port.js';
+import { AgentRunsError } from '../../../../lib/errors/agent-runs.error.js';
 import type { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
 import {
   aRun,
   change,
   journal,
+  loaded,
   note,
   notesOf,
   running,
   totalsOf,
 } from '../../../../lib/testing/store-contract/scenario.js';
 import { until } from '../../../support/until.js';
+import { FAREWELLS } from '../farewells.js';
 import { describeServers, ServerSubject, serverUrl } from '../server-subject.js';
 import { TcpProxy } from '../tcp-proxy.js';
 
@@ -46,6 +49,7 @@ describeServers('the transaction of a transactional tool on %s', (type) => {
 
   afterEach(async () => {
     proxy.fateOf = undefined;
+    proxy.answerOf = undefined;
     proxy.endPartition();
     await tool.rollback().catch(() => undefined);
     await subject.dispose();
@@ -64,6 +68,7 @@ describeServers('the transaction of a transactional tool on %s', (type) => {
   const begin = async (): Promise<EntityManager> => (await tool.begin()) as EntityManager;
   const orders = async (): Promise<number[]> =>
     (await subject.admin.query<{ id: number }[]>('SELECT id FROM orders ORDER BY id')).map(({ id }) => id);
+  const sequence = async (): Promise<number> => (await loaded(store, 'run-1')).sequence;
   const notes = async (): Promise<unknown[]> => notesOf(await journal(store, 'run-1'));
 
   it("JRN-5b: commits the tool's rows and its journal entry together, and gives its connection back", async () => {
@@ -101,6 +106,53 @@ describeServers('the transaction of a transactional tool on %s', (type) => {
     await expect(tool.commit(result(overrides))).rejects.toMatchObject({ code });
     expect(await orders()).toEqual([]);
     expect(await notes()).toEqual([]);
+  });
+
+  /** As a call of the tool does. @returns what becomes of it; `shown` is what the model would see, of a tool that the database has not refused */
+  const call = async (id: number): Promise<'committed' | 'taken back' | 'shown'> => {
+    const passes = (error: unknown): boolean => AgentRunsError.is(error) && error.family === 'store' && error.retryable;
+    tool = store.openToolTransaction();
+    try {
+      const manager = await begin();
+      try {
+        await manager.getRepository(orderEntity).insert({ id });
+      } catch (error) {
+        if (tool.isConflict(error)) return 'taken back';
+        // A rollback that fails says that it was the database.
+        await tool.rollback();
+        return 'shown';
+      }
+      await tool.commit(result({ firstSequence: (await sequence()) + 1 }));
+      return 'committed';
+    } catch (error) {
+      return passes(error) ? 'taken back' : 'shown';
+    }
+  };
+
+  it('B130: whenever the server ends its session, it is committed with its entry or taken back, and never shown to the model', async () => {
+    const outcomes: string[] = [];
+    // The n-th answer of its session brings the end of it.
+    for (let n = 1; ; n += 1) {
+      let answers = 0;
+      proxy.answerOf = (packet) => ((answers += 1) === n ? Buffer.concat([packet, FAREWELLS[type]]) : packet);
+      outcomes.push(await call(n));
+      proxy.answerOf = undefined;
+      if (answers < n) break;
+    }
+    const committed = outcomes.flatMap((outcome, index) => (outcome === 'committed' ? [index + 1] : []));
+    expect(outcomes).not.toContain('shown');
+    expect(outcomes).toContain('taken back');
+    expect(await orders()).toEqual(committed);
+    expect(await notes()).toEqual(committed.map(() => 'result'));
+  });
+
+  it("STO-4: is not the tool's failure where there is no connection to be had", async () => {
+    await dataSource.destroy();
+    await expect(tool.begin()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true });
+    await dataSource.initialize();
+    await tool.rollback();
+    tool = store.openToolTransaction();
+    await begin();
   });
 
   it('RUN-2: a cancel does not wait for the method, and fences its commit', async () => {
