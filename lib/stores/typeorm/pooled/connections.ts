@@ -38,17 +38,7 @@ export class Connections {
     if (this.isCut) throw closed();
     const alarm = new Alarm(doing, deadline);
     try {
-      const t0 = performance.now();
-      (alarm as any).phase = () => {
-        const pool = (this.driver as any).dataSource.driver.master;
-        return `obtain since ${performance.now() - t0} clients ${pool?._clients?.length} idle ${pool?._idle?.length} pending ${pool?._pendingQueue?.length} ${JSON.stringify(pool?._clients?.map((c: any) => ({q: c._queryable, e: c._ending, d: c._ended, cing: c._connecting, cd: c._connected, r: c.readyForQuery, a: c._activeQuery?.text?.slice(0,60), n: c._queryQueue?.length, s: c.connection?.stream?.destroyed, rs: c.connection?.stream?.readyState})))}`;
-      };
       const connection = await alarm.raceFor(this.driver.obtain(), (late) => late.release());
-      const t1 = performance.now();
-      (alarm as any).phase = () => {
-        const c = (connection as any).client;
-        return `work: obtain took ${t1 - t0}, work since ${performance.now() - t1} ${JSON.stringify(c && {pid: c.processID, q: c._queryable, e: c._ending, d: c._ended, cd: c._connected, r: c.readyForQuery, a: c._activeQuery?.text?.slice(0,300), n: c._queryQueue?.length, s: c.connection?.stream?.destroyed, rs: c.connection?.stream?.readyState})}`;
-      };
       return await this.work(connection, alarm, work);
     } catch (error) {
       this.conflicts.count(error);
@@ -91,7 +81,6 @@ export class Alarm {
     this.timer = setTimeout(
       () => {
         this.isLate = true;
-        console.error(`LATE ${this.doing} ${(this as any).phase?.()}`);
         this.onLate?.();
       },
       Math.max(0, deadline - performance.now()),
