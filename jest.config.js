@@ -61,7 +61,7 @@ export default {
       displayName: 'soak',
       globalSetup: '<rootDir>/.config/jest.soak.mjs',
       globalTeardown: '<rootDir>/.config/jest.databases-teardown.mjs',
-      testMatch: ['<rootDir>/test/soak/{faults,plans}/**/*.spec.ts'],
+      testMatch: ['<rootDir>/test/soak/{contract,faults,plans}/**/*.spec.ts'],
     },
     {
       ...base,
