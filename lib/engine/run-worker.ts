@@ -2,9 +2,8 @@
  * Executes runs in this process: polls, claims what fits, keeps the lease, notices what others did to its runs, and lets go in an orderly way.
  * Never throws from a tick; store trouble makes it wait (I10), a broken promise makes it stop for good (STO-4).
  */
-import type { HeldRunState } from '../contracts/ports/run-store.port.js';
+import type { DueAnswer, HeldRunState } from '../contracts/ports/run-store.port.js';
 import { CONTRACT_VERSION, type RunRecord } from '../contracts/run.js';
-import type { RunStatus } from '../contracts/run-status.js';
 import type { WorkerStatus } from '../contracts/run-view.js';
 import { AgentRunsError } from '../errors/agent-runs.error.js';
 import { endedWithin } from './ended-within.js';
@@ -17,10 +16,14 @@ import type { LifecyclePublisher } from './lifecycle-publisher.js';
 import { RunClaimer } from './run-claimer.js';
 import { recordedError } from './values/recorded-error.js';
 
+/** At most so many times the free slots are looked at: as many workers share a queue without trying the same runs. */
+const MAX_SPREAD = 32;
 /** After calls in flight were told to stop, how long a shutdown still waits for them. */
 const ABORT_GRACE_MS = 1_000;
 /** Half of the pause after the first look in which others were faster. */
 const AFTER_LOST_LOOK_MS = 5;
+
+type Claimable = DueAnswer['claimable'][number];
 
 export class RunWorker {
   readonly workerId: string;
@@ -40,6 +43,8 @@ export class RunWorker {
   private sawEnd = false;
   /** Looks in a row that found runs and could claim none of them: others are claiming them. */
   private lostLooks = 0;
+  /** How many times more runs a look asks for than there are slots: where several workers look at one queue, those in front are wanted by all of them. */
+  private spread = 1;
   private ticking: Promise<void> | null = null;
   private tickAgain = false;
   private idleMs: number;
@@ -203,22 +208,21 @@ export class RunWorker {
     const answer = await this.ports.store.due({
       offers: this.ports.catalog.offers(),
       contractVersion: CONTRACT_VERSION,
-      limit,
+      limit: limit * this.spread,
       takeovers,
       held,
     });
     this.lookAfter(held, answer.held);
     // Slots may have gone to runs that were started here meanwhile, and a shutdown may have begun: it would not wait for what is claimed now.
     const isClaiming = this.state === 'running';
-    const fresh = answer.claimable
-      .filter(({ id }) => isClaiming && !this.holds(id))
-      .slice(0, Math.max(0, this.freeSlots()));
+    const fresh = this.pick(answer.claimable.filter(({ id }) => isClaiming && !this.holds(id)));
     // One turn saw everything there is to take over; a full one may not have.
     if (takeovers && limit > 0 && answer.claimable.length < limit) this.takeovers = false;
-    const claims = await Promise.allSettled(fresh.map(({ id, status }) => this.claim(id, status)));
+    const claims = await Promise.allSettled(fresh.map((run) => this.claim(run)));
     const failed = claims.find((claim) => claim.status === 'rejected');
     if (failed) throw failed.reason;
     const claimed = claims.filter((claim) => claim.status === 'fulfilled' && claim.value).length;
+    this.adapt(fresh.length, claimed);
     this.sawEnd = answer.claimable.length < limit && claimed === answer.claimable.length;
     if (fresh.length > 0 && claimed === 0) this.lostLooks = lostLooks + 1;
     // More may be due than one turn could ask for. A turn that claimed nothing does not repeat itself: the rows are held by somebody.
@@ -226,10 +230,24 @@ export class RunWorker {
     return claimed > 0;
   }
 
-  private async claim(runId: string, seen: RunStatus): Promise<boolean> {
+  /** As many as there are slots: the first ones, or where others are after those, any of them. */
+  private pick(claimable: readonly Claimable[]): Claimable[] {
+    const slots = Math.max(0, this.freeSlots());
+    if (this.spread === 1 || claimable.length <= slots) return claimable.slice(0, slots);
+    const lots = claimable.map((run) => ({ run, lot: this.ports.ids.random() })).sort((a, b) => a.lot - b.lot);
+    return lots.slice(0, slots).map(({ run }) => run);
+  }
+
+  /** Wider at once where others were faster, and narrower again step by step. */
+  private adapt(tried: number, claimed: number): void {
+    if (claimed < tried / 2) this.spread = Math.min(MAX_SPREAD, this.spread * 4);
+    else if (claimed === tried) this.spread = Math.max(1, this.spread - 1);
+  }
+
+  private async claim({ id: runId, status }: Claimable): Promise<boolean> {
     this.claiming.add(runId);
     try {
-      const claimed = await this.claimer.claim(runId, seen);
+      const claimed = await this.claimer.claim(runId, status);
       if (claimed) this.adopt(claimed);
       return claimed !== null;
     } catch (error) {
