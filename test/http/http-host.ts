@@ -7,6 +7,7 @@ import {
   type INestApplication,
   Injectable,
   Module,
+  type NestApplicationOptions,
   type Type,
 } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
@@ -103,6 +104,8 @@ export interface HttpHostOptions {
   controllers?: Type[];
   worker?: boolean;
   configure?: (app: INestApplication) => void;
+  /** Of the host's application, e.g. `rawBody`. */
+  application?: NestApplicationOptions;
 }
 
 export interface HttpHost {
@@ -138,7 +141,7 @@ export async function hostModules({ routes = {}, worker = true }: Pick<HttpHostO
 }
 
 export async function startHttpHost(options: HttpHostOptions = {}): Promise<HttpHost> {
-  const { adapter = 'express', controllers = [], configure } = options;
+  const { adapter = 'express', controllers = [], configure, application } = options;
   const { engine, imports } = await hostModules(options);
   const reference = await Test.createTestingModule({
     imports,
@@ -146,6 +149,7 @@ export async function startHttpHost(options: HttpHostOptions = {}): Promise<Http
   }).compile();
   const app = reference.createNestApplication(adapter === 'express' ? new ExpressAdapter() : new FastifyAdapter(), {
     logger: false,
+    ...application,
   });
   configure?.(app);
   await app.init();
