@@ -83,6 +83,19 @@ const clerk = () =>
             : { ok: false, problems: ['cents must be a number'] },
       }),
       tool('wire', () => 'wired', { asks: () => ({ risk: 'high', approverRole: 'finance' }) }),
+      // What JSON has no form for, or another one.
+      tool('odd', () => ({
+        a: Number.NaN,
+        b: Number.POSITIVE_INFINITY,
+        c: -0,
+        d: -Infinity,
+        e: 2 ** 53 + 1,
+        f: new Date(0),
+        i: Buffer.from([0, 255]),
+        j: undefined,
+        k: new Error('x'),
+        l: new URL('http://h/'),
+      })),
       tool('hasty', () => 'done', { asks: () => ({ expiresInMs: 1 }) }),
       tool('inquire', (_input, { ask }) =>
         ask([

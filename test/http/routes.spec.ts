@@ -77,6 +77,23 @@ describe.each(ADAPTERS)('The routes on %s', (adapter) => {
     expect(other.body).toMatchObject({ statusCode: 409, code: 'REQUEST_CONFLICT' });
   });
 
+  it('JRN-9: show a result as the model and the host see it, whatever it was made of (B109)', async () => {
+    const { body } = await host.post('/agents/runs?wait=30', { agent: 'clerk', prompt: 'call:odd {}|say:done' });
+    expect(body).toMatchObject({ status: 'completed' });
+    const completed = (events: readonly { type: string; data: Record<string, unknown> }[]): unknown =>
+      events.find(({ type }) => type === 'tool.completed')?.data['output'];
+    const { events } = await host.runs.events(body.id);
+    const shown = completed(events) as Record<string, unknown>;
+    expect(Object.keys(shown)).toEqual(expect.arrayContaining([...'abcdefikl']));
+    expect(shown['k']).toMatchObject({ message: 'x' });
+    const page = await host.get(`/agents/runs/${body.id}/events`, { accept: 'application/json' }).expect(200);
+    expect(completed(page.body.events)).toEqual(shown);
+    const { body: said } = await host.get(`/agents/runs/${body.id}/messages`).expect(200);
+    expect(said.messages.find(({ role }: { role: string }) => role === 'tool').content[0].output).toEqual(shown);
+    const [told] = (await host.runs.messages(body.id)).flatMap((one) => (one.role === 'tool' ? one.content : []));
+    expect(told?.output).toEqual(shown);
+  });
+
   it('?wait= answers 200 once the run is at rest, and 202 when the time is over first', async () => {
     const done = await host.post('/agents/runs?wait=30', { agent: 'clerk', prompt: 'say:hi' }).expect(200);
     expect(done.body).toMatchObject({ status: 'completed', output: 'hi' });
