@@ -21,9 +21,11 @@ export function deskAgent(farSide, options, hasNotes) {
     },
   };
 
-  const ask = (tool, { order }, { runId, operationId, attempt }) => {
+  const ask = async (tool, { order }, { runId, operationId, attempt }) => {
     const key = operationId.slice(runId.length + 1);
-    return farSide.ask({ tool, runId, key, attempt, order });
+    const answer = await farSide.ask({ tool, runId, key, attempt, order });
+    if (typeof answer?.spinMs === 'number') spin(answer.spinMs);
+    return answer;
   };
 
   class Tools {
@@ -71,6 +73,11 @@ export function deskAgent(farSide, options, hasNotes) {
   class Desk {}
   Agent({ name: 'desk', version: '1', instructions: 'Do as the script says.', tools: [Tools], ...options })(Desk);
   return { model, providers: [Tools, Desk] };
+}
+
+/** Computes something, and lets nobody else do anything meanwhile. */
+function spin(ms) {
+  for (const end = performance.now() + ms; performance.now() < end;);
 }
 
 function runIdIn(messages) {
