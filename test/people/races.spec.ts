@@ -11,7 +11,7 @@ const LONG = 600_000;
 
 /** How often each race is run; `TEST_RACE_ROUNDS=200` for a thorough look. */
 function rounds(store: EngineStore): number {
-  return Number(process.env['TEST_RACE_ROUNDS'] ?? (store.isServer ? 16 : 48));
+  return Number(process.env['TEST_RACE_ROUNDS'] ?? (store.isServer ? 8 : 40));
 }
 
 /** Sees at once what the other one did. */

@@ -1,10 +1,10 @@
 /** One pool for the host, its tools and the store, however small: B131. */
 import type { DataSource, EntityManager } from 'typeorm';
-import { scriptedModel } from '../../../../lib/model/scripted/scripted-model.js';
-import type { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
-import { upTo } from '../../../../lib/testing/store-contract/scenario.js';
-import { agent, engineOver, stopEngines, tool } from '../../../support/engine-harness.js';
-import { describeServers, ServerSubject } from '../server-subject.js';
+import { scriptedModel } from '../../../lib/model/scripted/scripted-model.js';
+import type { TypeOrmRunStore } from '../../../lib/stores/typeorm/typeorm-run.store.js';
+import { upTo } from '../../../lib/testing/store-contract/scenario.js';
+import { agent, engineOver, stopEngines, tool } from '../../support/engine-harness.js';
+import { describeServers, ServerSubject } from '../../stores/typeorm/server-subject.js';
 
 const start = { agent: 'support', prompt: 'go' };
 const RUNS = 20;
