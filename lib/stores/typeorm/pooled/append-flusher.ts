@@ -10,6 +10,7 @@ import type { Connections, Deadline } from './connections.js';
 import type { DriverConnection, PooledDriver } from './pooled-driver.js';
 import { backoff } from './backoff.js';
 import { BatchQueue } from './batch-queue.js';
+import { inSlices } from './in-slices.js';
 import { runProgram } from './run-program.js';
 
 const MAX_ROWS = 128;
@@ -52,12 +53,11 @@ export class AppendFlusher {
     if (batch.length === 1) return this.flushAlone(batch[0] as Pending);
     const sorted = [...batch].sort((a, b) => (a.append.runId < b.append.runId ? -1 : 1));
     const landed = await this.flushTogether(sorted);
-    const rest = sorted.filter((pending, index) => {
+    await inSlices(sorted, (pending, index) => {
       if (landed.has(index)) pending.resolve();
-      return !landed.has(index);
+      // Not awaited: rows that somebody holds must not stall the flushes of the others.
+      else void this.flushAlone(pending);
     });
-    // Not awaited: rows that somebody holds must not stall the flushes of the others.
-    for (const pending of rest) void this.flushAlone(pending);
   }
 
   private async flushTogether(batch: readonly Pending[]): Promise<ReadonlySet<number>> {
