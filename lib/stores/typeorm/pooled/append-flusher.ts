@@ -53,7 +53,7 @@ export class AppendFlusher {
     if (batch.length === 1) return this.flushAlone(batch[0] as Pending);
     const sorted = [...batch].sort((a, b) => (a.append.runId < b.append.runId ? -1 : 1));
     const landed = await this.flushTogether(sorted);
-    await inSlices(sorted, (pending, index) => {
+    await inSlices(sorted, this.driver.maxBatches, (pending, index) => {
       if (landed.has(index)) pending.resolve();
       // Not awaited: rows that somebody holds must not stall the flushes of the others.
       else void this.flushAlone(pending);

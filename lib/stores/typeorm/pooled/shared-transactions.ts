@@ -79,7 +79,7 @@ export class SharedTransactions {
     const members = [...batch].sort((a, b) => ((a.touches[0] as string) < (b.touches[0] as string) ? -1 : 1));
     const fate = await this.transact(members);
     this.letGo(members);
-    await inSlices(members, (member, index) => this.settle(member, index, fate));
+    await inSlices(members, this.driver.maxBatches, (member, index) => this.settle(member, index, fate));
   }
 
   private letGo(members: readonly Member[]): void {
