@@ -220,9 +220,12 @@ describeServers('a run that is created in a transaction of the host, on %s', (ty
   });
 
   it('SUB-1: needs no connection but that of the host, whose pool may be in use to the last one', async () => {
-    const { store: small, dataSource: pool } = await subject.open({ statementTimeoutMs: 3_000 }, {
-      poolSize: 2,
-    });
+    const { store: small, dataSource: pool } = await subject.open(
+      { statementTimeoutMs: 3_000 },
+      {
+        poolSize: 2,
+      },
+    );
     const { runs } = await engineOver(small, agent(scriptedModel()), { worker: false });
     const started = upTo(6).map((n) =>
       pool.transaction(async (manager) => {
