@@ -1,43 +1,12 @@
-// What a turn must keep on every database that is there.
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '../../lib/contracts/json.js';
-import type { ToolMessage } from '../../lib/contracts/message.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { agent, engineOver, stopEngines, tool } from '../support/engine-harness.js';
-import { entriesOf } from '../support/journal-of.js';
-import { signal } from '../support/signal.js';
 import { ALL_ENGINE_STORES } from '../support/stores.js';
 
 afterEach(stopEngines);
 
-describe.each(ALL_ENGINE_STORES)('a turn on $name', ({ open }) => {
-  it('I5: twenty calls that end at once lose nothing, and their results go back in call order (B023)', async () => {
-    const shared = await open();
-    const numbers = Array.from({ length: 20 }, (_, n) => n);
-    for (let round = 0; round < 5; round++) {
-      const allEntered = signal();
-      let entered = 0;
-      const work = tool('work', async ({ n }) => {
-        if (++entered === numbers.length) allEntered.resolve();
-        await allEntered.promise;
-        return n;
-      });
-      const calls = numbers.map((n) => ({ name: 'work', args: { n } }));
-      const model = scriptedModel([{ calls }, { text: 'done' }]);
-      const engine = await engineOver(shared.store, agent(model, [work], { toolConcurrency: numbers.length }));
-      const run = await engine.runs.startAndWait({ agent: 'support', prompt: 'go' });
-      const [asked, answered] = model.requests[1]!.messages.slice(-2) as [{ content: unknown[] }, ToolMessage];
-      expect(answered.content.map(({ output }) => output)).toEqual(numbers);
-      expect(answered.content.map(({ callId }) => callId)).toEqual(
-        (asked.content as { callId: string }[]).map(({ callId }) => callId),
-      );
-      expect(await entriesOf(shared.store, run.id, 'tool.completed')).toHaveLength(20);
-      expect(model.requests).toHaveLength(2);
-      await engine.stop();
-    }
-    await shared.dispose();
-  });
-
+describe.each(ALL_ENGINE_STORES)('a reply on $name', ({ open }) => {
   it('MOD-9: what only its provider understands goes back byte for byte, in place, after a restart (B099)', async () => {
     const shared = await open();
     const signed: JsonObject = {
