@@ -2,7 +2,7 @@
  * Executes runs in this process: polls, claims what fits, keeps the lease, notices what others did to its runs, and lets go in an orderly way.
  * Never throws from a tick; store trouble makes it wait (I10), a broken promise makes it stop for good (STO-4).
  */
-import type { DueAnswer, HeldRunState } from '../contracts/ports/run-store.port.js';
+import type { HeldRunState } from '../contracts/ports/run-store.port.js';
 import { CONTRACT_VERSION, type RunRecord } from '../contracts/run.js';
 import type { WorkerStatus } from '../contracts/run-view.js';
 import { AgentRunsError } from '../errors/agent-runs.error.js';
@@ -14,16 +14,11 @@ import type { JournalFold } from './journal/fold-journal.js';
 import { WorkerLease } from './lease/worker-lease.js';
 import type { LifecyclePublisher } from './lifecycle-publisher.js';
 import { RunClaimer } from './run-claimer.js';
+import { SharedQueue, type Claimable } from './shared-queue.js';
 import { recordedError } from './values/recorded-error.js';
 
-/** At most so many times the free slots are looked at: as many workers share a queue without trying the same runs. */
-const MAX_SPREAD = 32;
 /** After calls in flight were told to stop, how long a shutdown still waits for them. */
 const ABORT_GRACE_MS = 1_000;
-/** Half of the pause after the first look in which others were faster. */
-const AFTER_LOST_LOOK_MS = 5;
-
-type Claimable = DueAnswer['claimable'][number];
 
 export class RunWorker {
   readonly workerId: string;
@@ -41,10 +36,7 @@ export class RunWorker {
   private takeovers = true;
   /** The last look claimed everything there was. What becomes claimable in this process wakes it, what does elsewhere is found by the poll. */
   private sawEnd = false;
-  /** Looks in a row that found runs and could claim none of them: others are claiming them. */
-  private lostLooks = 0;
-  /** How many times more runs a look asks for than there are slots: where several workers look at one queue, those in front are wanted by all of them. */
-  private spread = 1;
+  private readonly queue: SharedQueue;
   private ticking: Promise<void> | null = null;
   private tickAgain = false;
   private idleMs: number;
@@ -58,6 +50,7 @@ export class RunWorker {
   ) {
     this.workerId = `${ports.options.workerName}-${ports.ids.id()}`;
     this.idleMs = ports.options.pollMs;
+    this.queue = new SharedQueue(() => ports.ids.random());
     this.claimer = new RunClaimer(ports, fold, publisher, this.workerId);
     this.lease = new WorkerLease(ports, this.workerId, () => ports.catalog.offers(), {
       onLost: () => this.letGo('the lease is running out'),
@@ -197,51 +190,40 @@ export class RunWorker {
 
   private async turn(): Promise<boolean> {
     if (this.state === 'off' || this.state === 'failed') return false;
-    const { lostLooks } = this;
-    this.lostLooks = 0;
     this.sawEnd = false;
     await this.resolveDoubts();
     const limit = this.state === 'running' && this.lease.isHeld() ? this.freeSlots() : 0;
     const held = [...this.executions.keys()];
-    if (limit === 0 && held.length === 0) return false;
+    if (limit === 0 && held.length === 0) {
+      this.queue.rest();
+      return false;
+    }
     const takeovers = this.takeovers;
     const answer = await this.ports.store.due({
       offers: this.ports.catalog.offers(),
       contractVersion: CONTRACT_VERSION,
-      limit: limit * this.spread,
+      limit: this.queue.limit(limit),
       takeovers,
       held,
     });
     this.lookAfter(held, answer.held);
     // Slots may have gone to runs that were started here meanwhile, and a shutdown may have begun: it would not wait for what is claimed now.
     const isClaiming = this.state === 'running';
-    const fresh = this.pick(answer.claimable.filter(({ id }) => isClaiming && !this.holds(id)));
+    const fresh = this.queue.pick(
+      answer.claimable.filter(({ id }) => isClaiming && !this.holds(id)),
+      Math.max(0, this.freeSlots()),
+    );
     // One turn saw everything there is to take over; a full one may not have.
     if (takeovers && limit > 0 && answer.claimable.length < limit) this.takeovers = false;
     const claims = await Promise.allSettled(fresh.map((run) => this.claim(run)));
     const failed = claims.find((claim) => claim.status === 'rejected');
     if (failed) throw failed.reason;
     const claimed = claims.filter((claim) => claim.status === 'fulfilled' && claim.value).length;
-    this.adapt(fresh.length, claimed);
+    this.queue.learn(fresh.length, claimed);
     this.sawEnd = answer.claimable.length < limit && claimed === answer.claimable.length;
-    if (fresh.length > 0 && claimed === 0) this.lostLooks = lostLooks + 1;
     // More may be due than one turn could ask for. A turn that claimed nothing does not repeat itself: the rows are held by somebody.
     if (claimed > 0 && fresh.length === limit) this.tickAgain = true;
     return claimed > 0;
-  }
-
-  /** As many as there are slots: the first ones, or where others are after those, any of them. */
-  private pick(claimable: readonly Claimable[]): Claimable[] {
-    const slots = Math.max(0, this.freeSlots());
-    if (this.spread === 1 || claimable.length <= slots) return claimable.slice(0, slots);
-    const lots = claimable.map((run) => ({ run, lot: this.ports.ids.random() })).sort((a, b) => a.lot - b.lot);
-    return lots.slice(0, slots).map(({ run }) => run);
-  }
-
-  /** Wider at once where others were faster, and narrower again step by step. */
-  private adapt(tried: number, claimed: number): void {
-    if (claimed < tried / 2) this.spread = Math.min(MAX_SPREAD, this.spread * 4);
-    else if (claimed === tried) this.spread = Math.max(1, this.spread - 1);
   }
 
   private async claim({ id: runId, status }: Claimable): Promise<boolean> {
@@ -309,14 +291,13 @@ export class RunWorker {
     const { pollMs, pollIdleMs } = this.ports.options;
     const busy = found || this.executions.size > 0;
     this.idleMs = busy ? pollMs : Math.min(Math.max(pollMs, pollIdleMs), this.idleMs * 1.5);
-    // Soon again where all was lost to others, who are done with it by then; ever later where somebody holds the rows for long.
-    const waitMs =
-      this.lostLooks > 0 ? Math.min(pollMs, AFTER_LOST_LOOK_MS * 2 ** this.lostLooks) : busy ? pollMs : this.idleMs;
-    const jitter = 1 - this.ports.ids.random() * (this.lostLooks > 0 ? 0.5 : 0.1);
-    this.cancelPoll = this.ports.clock.after(Math.max(1, waitMs * jitter), () => void this.tick());
+    const jitteredMs = (busy ? pollMs : this.idleMs) * (1 - this.ports.ids.random() * 0.1);
+    const waitMs = this.queue.pauseMs(pollMs) ?? jitteredMs;
+    this.cancelPoll = this.ports.clock.after(Math.max(1, waitMs), () => void this.tick());
   }
 
   private afterTrouble(error: unknown): void {
+    this.queue.rest();
     const { code, message } = recordedError(error, 'STORE_UNAVAILABLE');
     if (AgentRunsError.is(error) && error.family === 'store' && !error.retryable && code !== 'JOURNAL_CORRUPT')
       return this.break(error);

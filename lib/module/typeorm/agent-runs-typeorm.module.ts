@@ -24,8 +24,12 @@ const OPTION_KEYS = ['dataSource', 'migrate', 'statementTimeout'];
 export class AgentRunsTypeOrmModule {
   /** @throws InvalidConfigurationError for unknown options or a `statementTimeout` that is no duration or longer than 24 days */
   static forRoot(options: AgentRunsTypeOrmOptions = {}): DynamicModule {
-    checkOptions(options);
+    checkKeys(options);
     const { dataSource = 'default', migrate, statementTimeout } = options;
+    const statementTimeoutMs =
+      statementTimeout === undefined
+        ? undefined
+        : parseTimerDuration(statementTimeout, 'AgentRunsTypeOrmModule.forRoot: statementTimeout');
     const token = getDataSourceToken(dataSource);
     return {
       module: AgentRunsTypeOrmModule,
@@ -36,9 +40,7 @@ export class AgentRunsTypeOrmModule {
           useFactory: (source: DataSource) =>
             new TypeOrmRunStore(source, {
               ...(migrate !== undefined && { migrate }),
-              ...(statementTimeout !== undefined && {
-                statementTimeoutMs: parseTimerDuration(statementTimeout, 'AgentRunsTypeOrmModule: statementTimeout'),
-              }),
+              ...(statementTimeoutMs !== undefined && { statementTimeoutMs }),
             }),
           inject: [token],
         },
@@ -60,7 +62,7 @@ function poolCheck(source: DataSource): StoreCheck {
   };
 }
 
-function checkOptions(options: AgentRunsTypeOrmOptions): void {
+function checkKeys(options: AgentRunsTypeOrmOptions): void {
   const unknown = Object.keys(options).filter((key) => !OPTION_KEYS.includes(key));
   if (unknown.length > 0) {
     throw new InvalidConfigurationError(
@@ -68,8 +70,5 @@ function checkOptions(options: AgentRunsTypeOrmOptions): void {
         (key) => `AgentRunsTypeOrmModule.forRoot: there is no option "${key}"; known are ${OPTION_KEYS.join(', ')}.`,
       ),
     );
-  }
-  if (options.statementTimeout !== undefined) {
-    parseTimerDuration(options.statementTimeout, 'AgentRunsTypeOrmModule.forRoot: statementTimeout');
   }
 }
