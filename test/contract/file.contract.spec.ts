@@ -1,24 +1,16 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { FileRunStore } from '../../lib/stores/file/file-run.store.js';
+import { FileSubject } from '../stores/file/file-subject.js';
 import { runContract } from './run-contract.js';
 
 runContract('FileRunStore', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'agent-runs-'));
-  let current = new FileRunStore({ directory });
-  await current.open();
+  const subject = await FileSubject.create();
+  let current = await subject.open();
   return {
     store: current,
     reopen: async () => {
       await current.close();
-      current = new FileRunStore({ directory });
-      await current.open();
+      current = await subject.open();
       return current;
     },
-    dispose: async () => {
-      await current.close();
-      await rm(directory, { recursive: true, force: true });
-    },
+    dispose: () => subject.dispose(),
   };
 });

@@ -1,11 +1,8 @@
 // The stores that engine suites run on, in one place: a database that is added here is proven by all of them.
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, jest } from '@jest/globals';
 import type { StoreUnderTest } from '../../lib/testing/store-contract/store-case.js';
-import { FileRunStore } from '../../lib/stores/file/file-run.store.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
+import { FileSubject } from '../stores/file/file-subject.js';
 import { isServerThere, ServerSubject, type ServerType } from '../stores/typeorm/server-subject.js';
 import { SqliteSubject } from '../stores/typeorm/sqlite-subject.js';
 
@@ -29,30 +26,6 @@ function memory(): Promise<SharedStore> {
   return Promise.resolve({ store, reopen: same, second: same, dispose: () => store.close() });
 }
 
-/** One process, one directory: a second process is refused, so it has to be the same store. */
-async function file(): Promise<SharedStore> {
-  const directory = await mkdtemp(join(tmpdir(), 'agent-runs-'));
-  const open = async () => {
-    const store = new FileRunStore({ directory });
-    await store.open();
-    return store;
-  };
-  let current = await open();
-  return {
-    store: current,
-    reopen: async () => {
-      await current.close();
-      current = await open();
-      return current;
-    },
-    second: () => Promise.resolve(current),
-    dispose: async () => {
-      await current.close();
-      await rm(directory, { recursive: true, force: true });
-    },
-  };
-}
-
 /** No process of these suites dies of a power cut, so no commit waits for the disk. */
 const unsynced: Parameters<SqliteSubject['open']>[1] = {
   prepareDatabase: (database: { pragma(text: string): void }) => database.pragma('synchronous = OFF'),
@@ -64,6 +37,8 @@ async function over<H extends { store: SharedStore['store'] }>(
     dispose(): Promise<void>;
   },
   open: () => Promise<H>,
+  /** One more process over the same data; given the one that is there. */
+  another: (current: H) => Promise<H> = open,
 ): Promise<SharedStore> {
   let current = await open();
   return {
@@ -73,7 +48,7 @@ async function over<H extends { store: SharedStore['store'] }>(
       current = await open();
       return current.store;
     },
-    second: async () => (await open()).store,
+    second: async () => (await another(current)).store,
     dispose: () => subject.dispose(),
   };
 }
@@ -81,6 +56,17 @@ async function over<H extends { store: SharedStore['store'] }>(
 async function sqlite(): Promise<SharedStore> {
   const subject = await SqliteSubject.create();
   return over(subject, () => subject.open({}, unsynced));
+}
+
+/** One process, one directory: a second process is refused, so it has to be the same store. */
+async function file(): Promise<SharedStore> {
+  const subject = await FileSubject.create();
+  const close = ({ store }: { store: SharedStore['store'] }) => store.close();
+  return over(
+    { close, dispose: () => subject.dispose() },
+    async () => ({ store: await subject.open() }),
+    (current) => Promise.resolve(current),
+  );
 }
 
 function server(type: ServerType): () => Promise<SharedStore> {
@@ -102,6 +88,8 @@ const SERVERS: readonly (EngineStore & { type: ServerType })[] = [
   { name: 'Postgres', type: 'postgres', open: server('postgres'), transactions: true, isServer: true },
 ];
 
+const SERVERS_THERE = SERVERS.filter(({ type }) => isServerThere(type));
+
 /** `TEST_ENGINE_STORES=MariaDB,Postgres` puts these in place of those a suite runs on. */
 const wanted = process.env['TEST_ENGINE_STORES']?.split(',');
 
@@ -113,10 +101,10 @@ function chosen(stores: readonly EngineStore[]): readonly EngineStore[] {
 export const ENGINE_STORES = chosen(EMBEDDED);
 
 /** For what only real concurrency can break: also the servers that are there, as the set-up found (the contract suites report what is missing). */
-export const ALL_ENGINE_STORES = chosen([...EMBEDDED, ...SERVERS.filter(({ type }) => isServerThere(type))]);
+export const ALL_ENGINE_STORES = chosen([...EMBEDDED, ...SERVERS_THERE]);
 
 /** For what must be shown on each of them. */
-export const EVERY_STORE = chosen([...EMBEDDED, FILE, ...SERVERS.filter(({ type }) => isServerThere(type))]);
+export const EVERY_STORE = chosen([...EMBEDDED, FILE, ...SERVERS_THERE]);
 
 // Both for the file that imports this one. Servers take their time; what hangs is found by `until`.
 jest.setTimeout(60_000);
