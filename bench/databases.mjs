@@ -1,18 +1,11 @@
 // Opens what is to be measured. Each is a place of its own: nothing of the user's databases is read or changed.
-import { mysqlDataSource, openMysql } from './databases/mysql.mjs';
-import { openPostgres, postgresDataSource } from './databases/postgres.mjs';
+import { openMysql } from './databases/mysql.mjs';
+import { openPostgres } from './databases/postgres.mjs';
 import { openSqlite, sqliteDataSource } from './databases/sqlite.mjs';
-
-const DATA_SOURCES = {
-  sqlite: sqliteDataSource,
-  mysql: mysqlDataSource,
-  mariadb: mysqlDataSource,
-  postgres: postgresDataSource,
-};
 
 /** Options of the data source of a process that is told of a database by `inOtherProcess`. */
 export function dataSourceOf(told) {
-  return DATA_SOURCES[told.key](told);
+  return told.type === 'better-sqlite3' ? sqliteDataSource(told) : told;
 }
 
 /** Each as a function, so that one is opened after the other. */

@@ -16,17 +16,17 @@ export async function openMysql(url, poolSize) {
   );
   const INSERT = 'INSERT INTO bench_floor (id, body) VALUES (?, ?)';
   const isMariaDb = /mariadb/i.test(settings.version);
-  const inOtherProcess = { key: isMariaDb ? 'mariadb' : 'mysql', url: own.href, poolSize };
+  const dataSource = { type: isMariaDb ? 'mariadb' : 'mysql', url: own.href, poolSize };
   return {
     name: isMariaDb ? 'MariaDB' : 'MySQL',
-    key: inOtherProcess.key,
+    key: dataSource.type,
     facts: {
       version: `${isMariaDb ? '' : 'MySQL '}${settings.version}`,
       durability: `innodb_flush_log_at_trx_commit = ${settings.flush_log}, ${settings.log_bin ? `sync_binlog = ${settings.sync_binlog}` : 'no binary log'}`,
       pool: poolSize,
     },
-    dataSource: () => mysqlDataSource(inOtherProcess),
-    inOtherProcess,
+    dataSource: () => dataSource,
+    inOtherProcess: dataSource,
     refreshStatistics: async () => {
       const [tables] = await one.query("SHOW TABLES LIKE 'agent%'");
       if (tables.length > 0) await one.query(`ANALYZE TABLE ${tables.flatMap(Object.values).join(', ')}`);
@@ -42,10 +42,6 @@ export async function openMysql(url, poolSize) {
       await admin.end();
     },
   };
-}
-
-export function mysqlDataSource({ key, url, poolSize }) {
-  return { type: key, url, poolSize };
 }
 
 function countStatements() {

@@ -9,6 +9,7 @@ export async function openPostgres(url, poolSize) {
   await admin.connect();
   await admin.query(`CREATE DATABASE ${database}`);
   const own = Object.assign(new URL(url), { pathname: `/${database}` }).href;
+  const dataSource = { type: 'postgres', url: own, poolSize };
   const pool = new pg.Pool({ connectionString: own, max: poolSize });
   // Idle connections are cut when the database is dropped.
   pool.on('error', () => undefined);
@@ -29,8 +30,8 @@ export async function openPostgres(url, poolSize) {
       durability: `fsync = ${await setting('fsync')}, synchronous_commit = ${await setting('synchronous_commit')}`,
       pool: poolSize,
     },
-    dataSource: () => postgresDataSource({ url: own, poolSize }),
-    inOtherProcess: { key: 'postgres', url: own, poolSize },
+    dataSource: () => dataSource,
+    inOtherProcess: dataSource,
     insertBare: (id, body) => one.query(insert(id, body)),
     insertBareTogether: (id, body) => pool.query(insert(id, body)),
     bytesStored: async () =>
@@ -44,10 +45,6 @@ export async function openPostgres(url, poolSize) {
       await admin.end();
     },
   };
-}
-
-export function postgresDataSource({ url, poolSize }) {
-  return { type: 'postgres', url, poolSize };
 }
 
 function countStatements() {

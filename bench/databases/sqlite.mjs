@@ -19,6 +19,7 @@ export function openSqlite(synchronous) {
   mkdirSync(DATA, { recursive: true });
   const directory = mkdtempSync(path.join(DATA, 'bench-'));
   const file = path.join(directory, 'runs.sqlite');
+  const inOtherProcess = { type: 'better-sqlite3', database: file, synchronous };
   const handle = new BetterSqlite3(file);
   configure(handle, synchronous);
   handle.exec('CREATE TABLE bench_floor (id INTEGER PRIMARY KEY, body TEXT NOT NULL)');
@@ -32,8 +33,8 @@ export function openSqlite(synchronous) {
     name: `SQLite ${synchronous}`,
     key: `sqlite-${synchronous.toLowerCase()}`,
     facts,
-    dataSource: () => sqliteDataSource({ file, synchronous }),
-    inOtherProcess: { key: 'sqlite', file, synchronous },
+    dataSource: () => sqliteDataSource(inOtherProcess),
+    inOtherProcess,
     // One connection: what is asked at the same time is done in turns.
     insertBare: async (id, body) => {
       insert.run(id, body);
@@ -55,8 +56,8 @@ export function openSqlite(synchronous) {
   };
 }
 
-export function sqliteDataSource({ file, synchronous }) {
-  return { type: 'better-sqlite3', database: file, prepareDatabase: (handle) => configure(handle, synchronous) };
+export function sqliteDataSource({ synchronous, ...options }) {
+  return { ...options, prepareDatabase: (handle) => configure(handle, synchronous) };
 }
 
 function configure(handle, synchronous) {

@@ -61,11 +61,10 @@ async function submit(office, count) {
 }
 
 async function completed(office, ids) {
-  while (Number((await office.query(`${countOf(ids)} AND status <> 'completed'`))[0].runs) > 0) await sleep(50);
+  const listed = ids.map((id) => `'${id}'`).join(', ');
+  const unfinished = `SELECT COUNT(*) AS runs FROM agent_runs WHERE id IN (${listed}) AND status <> 'completed'`;
+  while (Number((await office.query(unfinished))[0].runs) > 0) await sleep(50);
 }
-
-const countOf = (ids) => `SELECT COUNT(*) AS runs FROM agent_runs WHERE id IN (${listed(ids)})`;
-const listed = (ids) => ids.map((id) => `'${id}'`).join(', ');
 
 async function perSecond(runs, work) {
   const startedAt = performance.now();

@@ -19,7 +19,7 @@ export async function measureThroughput(database, { rounds }) {
     await runAtOnce(app, MANY, WARM_UP);
     await runAtOnce(app, 1, 40);
     await floor.together(MANY, 10);
-    await database.refreshStatistics?.();
+    await database.refreshStatistics();
     const samples = [];
     for (let round = 0; round < rounds; round += 1) samples.push(await sample(app, floor));
     return { samples, cpuMs: await cpuOf(app, floor), work: await workOf(app, database), ...summary(samples) };
