@@ -1,4 +1,4 @@
-/** An agent as the engine sees it: everything its behaviour depends on, and the hash over it (decision 24). */
+/** An agent as the engine sees it: everything its behaviour depends on, and the hash over it. */
 import type { ModelClient } from './ports/model-client.port.js';
 import type { RetryPolicy } from './retry-policy.js';
 import type { SessionMode } from './run.js';
@@ -26,13 +26,13 @@ export interface AgentDefinition {
   sessionMode: SessionMode;
   /** `block`: a run stored under another hash needs attention; `accept`: it goes on, both hashes journaled. */
   definitionChange: 'block' | 'accept';
-  /** What a reply cut by its length with calls in it leads to (MOD-3): the run fails (default), or the calls are answered as not executed and the model may go on, twice in a row at most. */
+  /** What a reply cut by its length with calls in it leads to: the run fails (default), or the calls are answered as not executed and the model may go on, twice in a row at most. */
   truncatedCalls: 'feedback' | 'fail';
-  /** `fail`: what needs an approval is refused at once, nobody is asked (PPL-7). Default `ask`. */
+  /** `fail`: what needs an approval is refused at once, nobody is asked. Default `ask`. */
   approvalMode: 'ask' | 'fail';
 }
 
-/** What a worker can execute: the triple a claim is matched on (JRN-7a). A null hash accepts any. */
+/** What a worker can execute: the triple a claim is matched on. A null hash accepts any. */
 export interface Offer {
   agent: string;
   version: string;

@@ -1,4 +1,4 @@
-/** A run's own limit (BUD-1). Null means no limit. */
+/** A run's own limit. Null means no limit. */
 export interface Budget {
   /** Tokens, over the whole run; compared with the sum of committed replies. */
   maxTotalTokens: number;

@@ -1,4 +1,4 @@
-/** Ids that callers give: run, session and request ids, metadata keys (SUB-3). ASCII, so that every database compares them alike. */
+/** Ids that callers give: run, session and request ids, metadata keys. ASCII, so that every database compares them alike. */
 export const IDENTIFIER_PATTERN = /^[A-Za-z0-9._:-]{1,128}$/;
 
 export function isIdentifier(value: unknown): value is string {

@@ -1,4 +1,4 @@
-/** A durable ask of a run: an approval or a question (spec 3.1). Decided exactly once, bound to one digest (I7). */
+/** A durable ask of a run: an approval or a question. Decided exactly once, bound to one digest (I7). */
 import type { JsonObject, JsonValue } from './json.js';
 
 export type InteractionKind = 'approval' | 'question';
@@ -16,7 +16,7 @@ export const INTERACTION_STATUSES = [
 
 export type InteractionStatus = (typeof INTERACTION_STATUSES)[number];
 
-/** One question of an ask (PPL-8). */
+/** One question of an ask. */
 export interface Question {
   /** 1-128 characters of `[A-Za-z0-9._:-]`, unique within the ask. */
   id: string;
@@ -68,7 +68,7 @@ export interface Interaction {
   decidedAt: number | null;
 }
 
-/** A message sent into a run (STR-1), delivered once at a boundary. */
+/** A message sent into a run, delivered once at a boundary. */
 export interface InboxMessage {
   runId: string;
   requestId: string;

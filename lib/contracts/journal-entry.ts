@@ -1,5 +1,5 @@
 /**
- * The facts of a run, in the order in which they were committed (spec 2.3, EVT-2). The journal is at once the recovery log, the event stream and the
+ * The facts of a run, in the order in which they were committed. The journal is at once the recovery log, the event stream and the
  * transcript: each message is stored once, in the entry that brought it. Readers ignore types they do not know.
  */
 import type { Actor } from './actor.js';
@@ -23,7 +23,7 @@ export interface RecordedError {
   retryable?: boolean;
 }
 
-/** Approval asked for one call (PPL-1a). */
+/** Approval asked for one call. */
 export interface ApprovalVerdict {
   reason?: string;
   risk?: string;
@@ -33,7 +33,7 @@ export interface ApprovalVerdict {
   expiresInMs?: number | null;
 }
 
-/** What was decided about a call of a reply, once and for all, when the reply was committed (PPL-1a, JRN-5). */
+/** What was decided about a call of a reply, once and for all, when the reply was committed. */
 export interface CallVerdict {
   key: string;
   callId: string;
@@ -149,7 +149,7 @@ export interface ModelStarted extends At {
   /** The number of this request of the operation, crashes included. */
   attempt: number;
   model: string;
-  /** Chain digest over all that was sent before (decision 9). */
+  /** Chain digest over all that was sent before. */
   digest: string;
 }
 export interface ModelDelta extends At {
@@ -185,7 +185,7 @@ export interface ToolReleased extends At {
   type: 'tool.released';
   key: string;
 }
-/** The method asked somebody in the middle of its work and left (PPL-8a). */
+/** The method asked somebody in the middle of its work and left. */
 export interface ToolWaiting extends At {
   type: 'tool.waiting';
   key: string;
@@ -230,7 +230,7 @@ export interface ToolUncertain extends At {
   key: string;
   /** Null when nothing cut it: its result could not be recorded. */
   cut: OperationCut | null;
-  /** What else is wrong: a result without a JSON form (JRN-9), another ask than before (PPL-8a). */
+  /** What else is wrong: a result without a JSON form, another ask than before. */
   problem?: string;
   /** Of the attention this leads to; default `uncertain_outcome`. */
   reason?: Extract<AttentionReason, 'unserialisable_result' | 'input_drift'>;

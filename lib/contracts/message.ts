@@ -1,5 +1,5 @@
 /**
- * Messages of a transcript in our own normalised form (MOD-9): what providers need to be asked again, and nothing of their raw bodies.
+ * Messages of a transcript in our own normalised form: what providers need to be asked again, and nothing of their raw bodies.
  * `providerOptions`/`providerMetadata` are opaque to us and returned byte for byte.
  */
 import type { JsonObject, JsonValue } from './json.js';
@@ -29,7 +29,7 @@ export interface ReasoningPart {
   providerOptions?: JsonObject;
 }
 
-/** A call the model asks for. Its id is unique over the whole transcript (decision 26). */
+/** A call the model asks for. Its id is unique over the whole transcript. */
 export interface ToolCallPart {
   type: 'tool-call';
   callId: string;
@@ -58,7 +58,7 @@ export interface ToolResultPart {
   output: JsonValue;
 }
 
-/** How a call ended, as the model and the trajectory see it (MOD-4). */
+/** How a call ended, as the model and the trajectory see it. */
 export type ToolOutcome =
   'success' | 'error' | 'denied' | 'unknown' | 'invalid_arguments' | 'unknown_tool' | 'cancelled' | 'not_executed';
 

@@ -13,7 +13,7 @@ export type OperationStatus =
 export type OperationCut = 'crash' | 'timeout' | 'cancel';
 
 export interface Operation {
-  /** Run-local, e.g. `r1.m2.t0`: part, model call, tool call of that reply. `<runId>/<key>` is the operation id (JRN-6). */
+  /** Run-local, e.g. `r1.m2.t0`: part, model call, tool call of that reply. `<runId>/<key>` is the operation id. */
   key: string;
   kind: OperationKind;
   /** Model name or tool name. */

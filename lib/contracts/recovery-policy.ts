@@ -1,5 +1,5 @@
 /**
- * What may be done about a tool call that was cut in the middle (JRN-5), and which of two policies is the stricter.
+ * What may be done about a tool call that was cut in the middle, and which of two policies is the stricter.
  * A stored policy is never relaxed by a later registration (I8).
  */
 

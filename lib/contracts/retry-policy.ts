@@ -1,4 +1,4 @@
-/** How model calls are repeated after a passing failure (MOD-2). All durations in milliseconds. */
+/** How model calls are repeated after a passing failure. All durations in milliseconds. */
 export interface RetryPolicy {
   /** Requests in all, the first included. Default 3. */
   maxAttempts: number;

@@ -1,4 +1,4 @@
-/** What callers of `RunService` give. Every field is checked at run time: bodies reach these types unverified (decision 32). */
+/** What callers of `RunService` give. Every field is checked at run time: bodies reach these types unverified. */
 import type { Actor } from './actor.js';
 import type { Duration } from './duration.js';
 import type { InteractionStatus } from './interaction.js';
@@ -25,11 +25,11 @@ export interface StartOptions {
   version?: string;
   /** Exactly one of `prompt` and `messages`. Not blank. */
   prompt?: string;
-  /** Ends with a user message. Calls in it are history and never executed (MOD-9). */
+  /** Ends with a user message. Calls in it are history and never executed. */
   messages?: (PromptMessage | Message)[];
   /** 1-128 characters of `[A-Za-z0-9._:-]`; the same holds for `requestId` and `runId`. */
   sessionId?: string;
-  /** Idempotency key, unique per session, or per agent without one (SUB-2). */
+  /** Idempotency key, unique per session, or per agent without one. */
   requestId?: string;
   runId?: string;
   /** What to do when `runId` exists. Default `reject`. */
@@ -65,9 +65,9 @@ export interface CallerNote {
 }
 
 export interface ResumeOptions extends CallerNote {
-  /** Replaces the stored limit (BUD-2). */
+  /** Replaces the stored limit. */
   budget?: { maxTotalTokens: number };
-  /** Take the run from a live owner (OWN-4). Needs `confirmation`. */
+  /** Take the run from a live owner. Needs `confirmation`. */
   allowRunningTakeover?: boolean;
   /** Who says that the owner is gone, and why. */
   confirmation?: { by: string; reason: string };
@@ -82,7 +82,7 @@ export type ToolResolution = ({ output: JsonValue } | { error: { message: string
   note?: string;
 };
 
-/** Decides an ask (PPL-3, PPL-8). Nothing but these literal words is a decision. */
+/** Decides an ask. Nothing but these literal words is a decision. */
 export type InteractionResponse = (
   | {
       decision: 'approve';

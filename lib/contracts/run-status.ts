@@ -1,5 +1,5 @@
 /**
- * The states of a run (spec 2.1) and the phase derived from each. A status is stored; a phase never is.
+ * The states of a run and the phase derived from each. A status is stored; a phase never is.
  * Settled statuses are written once per part of a run (I4) and left only by `retry` (failed) or `restart`.
  */
 

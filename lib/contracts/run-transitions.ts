@@ -89,7 +89,7 @@ export function transitionOf(from: RunStatus, verb: RunVerb): RunTransition | un
 }
 
 /**
- * Whether a store may write this change (RUN-1, STO-1): the status of a settled run is left only for `pending`, by a retry of a failed run or by a restart
+ * Whether a store may write this change: the status of a settled run is left only for `pending`, by a retry of a failed run or by a restart
  * that counts itself. Every store asks this for every transition, so that no decider can settle a run twice.
  */
 export function respectsSettled(run: Pick<RunRecord, 'status' | 'restarts'>, change: RunChange): boolean {

@@ -1,4 +1,4 @@
-/** A run as callers of `RunService` and HTTP see it (spec 4.1). Points in time are `Date`s, which JSON shows as ISO 8601 text. */
+/** A run as callers of `RunService` and HTTP see it. Points in time are `Date`s, which JSON shows as ISO 8601 text. */
 import type { Interaction } from './interaction.js';
 import type { JsonValue } from './json.js';
 import type { Operation } from './operation.js';
@@ -12,7 +12,7 @@ export interface RunLeaseView {
   expiresAt?: Date;
 }
 
-/** An earlier part of a run that was restarted (RUN-5). */
+/** An earlier part of a run that was restarted. */
 export interface PreviousPart {
   status: RunStatus;
   output?: JsonValue;

@@ -1,5 +1,5 @@
 /**
- * A run as the store keeps it: the header row plus the running totals of its last journal row (decision 4).
+ * A run as the store keeps it: the header row plus the running totals of its last journal row.
  * Times are epoch milliseconds by the database clock. Null means "not (yet) so", never "unknown".
  */
 import type { Actor } from './actor.js';
@@ -9,15 +9,15 @@ import type { RetryPolicy } from './retry-policy.js';
 import type { Attention, RunStatus, WaitReason } from './run-status.js';
 import type { UsageTotals } from './usage.js';
 
-/** Version of the journal's form that this package writes; an older engine refuses to run a newer one (SUB-6). */
+/** Version of the journal's form that this package writes; an older engine refuses to run a newer one. */
 export const CONTRACT_VERSION = 1;
 
 export type SessionMode = 'serial' | 'parallel';
 
-/** Flat, indexed, at most 191 characters a value (decision 27). */
+/** Flat, indexed, at most 191 characters a value. */
 export type RunMetadata = Record<string, string | number | boolean>;
 
-/** Registration facts fixed at submission (SUB-6). */
+/** Registration facts fixed at submission. */
 export interface FrozenOptions {
   maxTurns: number;
   modelRetry: RetryPolicy;
@@ -29,7 +29,7 @@ export interface FrozenOptions {
   recovery: Record<string, RecoveryPolicy>;
 }
 
-/** Why a run becomes active (RUN-4). */
+/** Why a run becomes active. */
 export type ClaimCause =
   | 'submitted'
   | 'answered'
@@ -53,7 +53,7 @@ export interface WakeNote {
   leaseLeftMs?: number;
 }
 
-/** A stop that a caller wants of a run with an owner (RUN-3). Noted on the row; the owner journals it, or whoever takes it off. */
+/** A stop that a caller wants of a run with an owner. Noted on the row; the owner journals it, or whoever takes it off. */
 export interface InterruptRequest {
   /** Epoch ms. */
   at: number;
@@ -72,7 +72,7 @@ export interface RunError {
 export interface RunTotals {
   /** Model operations begun, over the whole run. */
   turn: number;
-  /** Operations whose result is committed; progress, for OWN-5. */
+  /** Operations whose result is committed: the progress that `maxRecoveries` counts from. */
   results: number;
   usage: UsageTotals;
 }
@@ -90,7 +90,7 @@ export interface RunRecord {
   sessionMode: SessionMode | null;
   /** Place in the session, from 1, given in the store. */
   sessionOrder: number | null;
-  /** The run whose messages (and those before it) this run saw; fixed once, when it reached the head of its session (SUB-5). */
+  /** The run whose messages (and those before it) this run saw; fixed once, when it reached the head of its session. */
   historyRunId: string | null;
   /** True once `historyRunId` is fixed, even to null. */
   historyCaptured: boolean;
@@ -189,7 +189,7 @@ export interface SessionRecord {
 
 export type SessionChange = Partial<Pick<SessionRecord, 'headRunId' | 'latestCompletedRunId' | 'startedOrder'>>;
 
-/** What a list shows: never prompts, arguments, results or output (STO-8). */
+/** What a list shows: never prompts, arguments, results or output. */
 export type RunSummary = Pick<
   RunRecord,
   | 'id'

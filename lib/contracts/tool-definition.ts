@@ -19,7 +19,7 @@ export interface ToolDefinition {
   timeoutMs: number | null;
   /** Ms; only for `transactional`, where the smaller of the two counts. */
   transactionTimeoutMs: number;
-  /** The call is itself a question to people, in the `questions` of its parsed arguments; it has no method (PPL-8). */
+  /** The call is itself a question to people, in the `questions` of its parsed arguments; it has no method. */
   asksUser?: true;
   caller: ToolCaller;
 }

@@ -1,4 +1,4 @@
-/** Tokens of one committed model reply (MOD-5). A number the provider did not report is absent, never zero. */
+/** Tokens of one committed model reply. A number the provider did not report is absent, never zero. */
 export interface Usage {
   inputTokens?: number;
   /** The part of `inputTokens` that was read from a cache. */

@@ -29,7 +29,7 @@ export interface ApprovalRequirement {
 }
 
 /**
- * Decides whether a person must approve a call. Asked once in the life of a call (PPL-1a), with frozen copies of the validated arguments as they will be
+ * Decides whether a person must approve a call. Asked once in the life of a call, with frozen copies of the validated arguments as they will be
  * executed. One that throws, or takes longer than 5 s, asks.
  */
 export type ApprovalRule<Input> = (
@@ -54,9 +54,9 @@ export interface AgentToolOptions<S extends ToolSchemaSource = ToolSchemaSource>
   input: S;
   /** JSON Schema shown to the model instead of the one derived from `input`. Needed for Standard Schemas that cannot describe themselves. */
   inputSchema?: JsonSchema;
-  /** What the method returns; checks results that a person or a probe gives in its place (JRN-10). Default: anything. */
+  /** What the method returns; checks results that a person or a probe gives in its place. Default: anything. */
   output?: ToolSchemaSource;
-  /** What may be done about a call that was cut in the middle (JRN-5). Default `manual`. */
+  /** What may be done about a call that was cut in the middle. Default `manual`. */
   recovery?: RecoveryPolicy;
   /** Whether a person must approve. Default false. */
   approval?: boolean | ApprovalRule<ToolValueOf<S>>;

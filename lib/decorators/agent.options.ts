@@ -1,7 +1,7 @@
 import type { Duration } from '../contracts/duration.js';
 import type { SessionMode } from '../contracts/run.js';
 
-/** How model calls are repeated after a passing failure (MOD-2). */
+/** How model calls are repeated after a passing failure. */
 export interface ModelRetryOptions {
   /** Requests in all, the first included. Default 3. */
   maxAttempts?: number;
@@ -17,7 +17,7 @@ export interface ModelRetryOptions {
 export interface AgentLimits {
   /** Name of a client in the module's `models`. Default `default`. */
   model?: string;
-  /** Model calls over the whole run, restarts and approvals included (JRN-12). Default 20. */
+  /** Model calls over the whole run, restarts and approvals included. Default 20. */
   maxTurns?: number;
   modelRetry?: ModelRetryOptions;
   /** Tool calls of one turn at a time; 1 = the model's order. Default 8. */
@@ -26,20 +26,20 @@ export interface AgentLimits {
   modelTimeout?: Duration;
   /** Active time of a run, waits not counted, after which it is `timed_out`. Default: no limit. */
   maxDuration?: Duration;
-  /** Whether the runs of a session are queued (`serial`, default) or run side by side (SUB-4a). */
+  /** Whether the runs of a session are queued (`serial`, default) or run side by side. */
   sessionMode?: SessionMode;
   /**
    * What becomes of an open run whose agent was changed without a new version: `block` (default) needs a person, `accept` goes on under the new
-   * definition and journals both hashes (JRN-7).
+   * definition and journals both hashes.
    */
   definitionChange?: 'block' | 'accept';
   /**
    * What a reply leads to that was cut by its length and has calls in it: the run fails (`fail`, default), or the calls are answered as not executed and
-   * the model may go on (`feedback`, MOD-3).
+   * the model may go on (`feedback`).
    */
   truncatedCalls?: 'feedback' | 'fail';
   /**
-   * What becomes of a call that needs an approval: people are asked (`ask`, default), or it is refused at once (`fail`, PPL-7), unless the application's
+   * What becomes of a call that needs an approval: people are asked (`ask`, default), or it is refused at once (`fail`), unless the application's
    * `ApprovalResolver` decides. Not part of the definition hash; asks that are open stay open. Questions are asked either way.
    */
   approvalMode?: 'ask' | 'fail';

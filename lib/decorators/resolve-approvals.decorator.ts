@@ -2,7 +2,7 @@ import { applyDecorators, Injectable, SetMetadata } from '@nestjs/common';
 import { RESOLVE_APPROVALS_METADATA } from './agent-runs-metadata.tokens.js';
 
 /**
- * Declares a provider as the application's `ApprovalResolver`: its `resolve` may decide an approval in the moment, before people are asked (PPL-7). At most
+ * Declares a provider as the application's `ApprovalResolver`: its `resolve` may decide an approval in the moment, before people are asked. At most
  * one per application. Applies `@Injectable()`.
  */
 export function ResolveApprovals(): ClassDecorator {

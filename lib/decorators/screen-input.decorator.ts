@@ -2,7 +2,7 @@ import { applyDecorators, Injectable, SetMetadata } from '@nestjs/common';
 import { SCREEN_INPUT_METADATA } from './agent-runs-metadata.tokens.js';
 
 /**
- * Declares a provider as the application's `InputGuardrail`: its `screen` sees prompts and steering messages before they are stored (STR-2). At most one per
+ * Declares a provider as the application's `InputGuardrail`: its `screen` sees prompts and steering messages before they are stored. At most one per
  * application. Applies `@Injectable()`.
  */
 export function ScreenInput(): ClassDecorator {

@@ -1,4 +1,4 @@
-/** From what the explorer found to agent definitions; everything wrong with them becomes a problem (CFG-1). */
+/** From what the explorer found to agent definitions; everything wrong with them becomes a problem. */
 import type { AgentDefinition } from '../contracts/agent-definition.js';
 import { isIdentifier } from '../contracts/identifier.js';
 import type { ModelClient } from '../contracts/ports/model-client.port.js';
@@ -30,7 +30,7 @@ const OPTION_KEYS: readonly (keyof AgentOptions)[] = ['name', 'version', 'instru
 const RETRY_KEYS: readonly (keyof ModelRetryOptions)[] = ['maxAttempts', 'initialDelay', 'maxDelay', 'maxRetryAfter'];
 
 const NO_PERSISTENCE = 'Runs have no persistence for it, so it would be lost by a restart.';
-/** What other frameworks have and a durable run has no record of (CFG-1). */
+/** What other frameworks have and a durable run has no record of. */
 const REFUSED: Readonly<Record<string, string>> = {
   memory: NO_PERSISTENCE,
   middleware: NO_PERSISTENCE,

@@ -1,4 +1,4 @@
-/** From what the explorer found to tool definitions; everything wrong with them becomes a problem (CFG-1). */
+/** From what the explorer found to tool definitions; everything wrong with them becomes a problem. */
 import type { InterruptedToolCall } from '../contracts/ports/tool-caller.port.js';
 import { RECOVERY_POLICIES, type RecoveryPolicy } from '../contracts/recovery-policy.js';
 import type { ToolDefinition } from '../contracts/tool-definition.js';
@@ -190,7 +190,7 @@ async function buildPipeline(
   return new ToolPipeline(host, resolved, parameters, creators, mayReenter);
 }
 
-/** Decision 31: an approver has seen, and the digest covers, what leaves the schema; a pipe would change it afterwards. */
+/** An approver has seen, and the digest covers, what leaves the schema; a pipe would change it afterwards. */
 function refusePipesBehindApproval(
   { approval }: AgentToolOptions,
   { has }: ToolEnhancers,

@@ -1,5 +1,5 @@
 /**
- * The hash over everything an agent's behaviour depends on, and over nothing that only limits it (decision 24): raising a timeout must not strand runs.
+ * The hash over everything an agent's behaviour depends on, and over nothing that only limits it: raising a timeout must not strand runs.
  * Neither the order of tools nor that of keys and `required` lists matters.
  */
 import type { JsonObject, JsonValue } from '../contracts/json.js';

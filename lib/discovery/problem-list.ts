@@ -1,4 +1,4 @@
-/** Collects what is wrong, so that a boot fails once and says everything (CFG-1). */
+/** Collects what is wrong, so that a boot fails once and says everything. */
 import { AgentRunsError } from '../errors/agent-runs.error.js';
 import type { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
 

@@ -1,4 +1,4 @@
-/** Explores, checks and builds, once, in `onModuleInit` (CFG-6). All problems of one boot come out together (CFG-1). */
+/** Explores, checks and builds, once, in `onModuleInit`. All problems of one boot come out together. */
 import { Inject, Injectable } from '@nestjs/common';
 import { ApplicationConfig, ExternalContextCreator, ModulesContainer, type NestContainer } from '@nestjs/core';
 import type { ApprovalResolver } from '../contracts/ports/approval-resolver.port.js';
@@ -71,7 +71,7 @@ function onlyOne<T extends object>(
 }
 
 /**
- * Decision 30: the injected creator also runs APP_GUARD and APP_INTERCEPTOR, and a guard that looks for a request would deny every tool call. This one has
+ * The injected creator also runs APP_GUARD and APP_INTERCEPTOR, and a guard that looks for a request would deny every tool call. This one has
  * the application's modules and a configuration without anything global. `fromContainer` needs no more of a container than these two.
  */
 function creatorWithoutGlobals(modules: ModulesContainer): ExternalContextCreator {

@@ -1,5 +1,5 @@
 /**
- * The built-in tool by which a model asks people (PPL-8). It has no method: the call itself is the ask, and the answers are its result. An agent has it by
+ * The built-in tool by which a model asks people. It has no method: the call itself is the ask, and the answers are its result. An agent has it by
  * naming it among its tools.
  */
 import type { JsonObject } from '../contracts/json.js';

@@ -1,6 +1,6 @@
 /**
- * The claim: one guarded write that makes a worker the owner of a run under a new attempt (OWN-1). Taking over from an expired owner is the same claim
- * (decision 14). Pure decider; also the place where a run that keeps losing its owners is handed to a person instead (OWN-5).
+ * The claim: one guarded write that makes a worker the owner of a run under a new attempt. Taking over from an expired owner is the same claim.
+ * Pure decider; also the place where a run that keeps losing its owners is handed to a person instead.
  */
 import type { JournalEntry } from '../contracts/journal-entry.js';
 import type { LockedRun, TransitionDecision } from '../contracts/ports/run-store.port.js';
@@ -156,7 +156,7 @@ export function activeTimeOfOwner({ run, lease, now }: LockedRun): number {
   return Math.max(0, Math.min(now, lease?.expiresAt ?? run.claimedAt) - run.claimedAt);
 }
 
-/** Parallel runs take their history at their first claim (SUB-4a); serial ones had it fixed at the head of their session. */
+/** Parallel runs take their history at their first claim; serial ones had it fixed at the head of their session. */
 function captureHistory({ run, session }: LockedRun): RunChange {
   if (run.historyCaptured) return {};
   return { historyCaptured: true, historyRunId: session?.latestCompletedRunId ?? null };

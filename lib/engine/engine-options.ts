@@ -1,6 +1,6 @@
 /** The engine's settings, durations in ms. The module room turns the host's options into these. */
 export interface EngineOptions {
-  /** False: this process starts, reads and answers, and never claims (CFG-4). */
+  /** False: this process starts, reads and answers, and never claims. */
   worker: boolean;
   /** Part of the worker's id, for people. */
   workerName: string;
@@ -13,9 +13,9 @@ export interface EngineOptions {
   maxConcurrentRuns: number;
   /** How long a shutdown waits for calls in flight before it aborts them. */
   shutdownTimeoutMs: number;
-  /** Claims after lost leases without a committed result in between, before a person is asked (OWN-5). */
+  /** Claims after lost leases without a committed result in between, before a person is asked. */
   maxRecoveries: number;
-  /** How long a claimable run may go unoffered by every live worker (JRN-7a). */
+  /** How long a claimable run may go unoffered by every live worker. */
   unknownVersionAfterMs: number;
   /** Pending and queued runs accepted, over all processes. */
   maxPendingRuns: number;
@@ -25,9 +25,9 @@ export interface EngineOptions {
   maxPayloadBytes: number;
   /** Default life of an ask; null = for ever. */
   approvalExpiresMs: number | null;
-  /** Whether a run goes on by itself when its last ask is decided (PPL-6); `manual`: it waits for `resume`. */
+  /** Whether a run goes on by itself when its last ask is decided; `manual`: it waits for `resume`. */
   resumeAfterAnswers: 'automatic' | 'manual';
-  /** Told once when the store broke a promise and this process's worker stopped for good (STO-4). */
+  /** Told once when the store broke a promise and this process's worker stopped for good. */
   onStoreFailure: ((error: Error) => void) | null;
 }
 

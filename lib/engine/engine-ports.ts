@@ -22,7 +22,7 @@ export interface EnginePorts {
   observers: readonly RunObserver[];
   /** Null = nothing is screened. */
   guardrail: InputGuardrail | null;
-  /** Decides approvals in the moment (PPL-7); null = people do. */
+  /** Decides approvals in the moment; null = people do. */
   approvalResolver: ApprovalResolver | null;
   schemas: SchemaChecker;
   options: EngineOptions;

@@ -1,4 +1,4 @@
-/** Entries as streams and observers see them. `full` carries everything; `lifecycle` an allow-list of facts without content (EVT-2, EVT-4). */
+/** Entries as streams and observers see them. `full` carries everything; `lifecycle` an allow-list of facts without content. */
 import type { JournalEntry, SequencedEntry } from '../contracts/journal-entry.js';
 import type { JsonValue } from '../contracts/json.js';
 import type { RunEvent } from '../contracts/run-view.js';

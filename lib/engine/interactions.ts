@@ -1,5 +1,5 @@
 /**
- * Asks of a run: built from the call as it will be executed and bound to its digest (I7), committed before anybody is told (PPL-1), taken up by the run
+ * Asks of a run: built from the call as it will be executed and bound to its digest (I7), committed before anybody is told, taken up by the run
  * exactly once. Pure; who may decide and when is decided in verbs/answer-interaction.
  */
 import type { Interaction, InteractionDecision, InteractionStatus, Question } from '../contracts/interaction.js';
@@ -64,7 +64,7 @@ export function gateOf(
   };
 }
 
-/** What an ask is bound to: a decision for one digest decides nothing else (PPL-4). */
+/** What an ask is bound to: a decision for one digest decides nothing else. */
 export function digestOfAsk(ask: Ask, call: AskedCall, run: AskingRun, digester: Digester): string {
   const bound = {
     run: run.id,
@@ -126,7 +126,7 @@ export function requestedEntry(asked: Interaction, at: number): JournalEntry {
   return { type: 'interaction.requested', at, interactionId: id, key: operationKey, kind, digest, expiresAt };
 }
 
-/** The refusal that an ask nobody decided in time amounts to (PPL-5). */
+/** The refusal that an ask nobody decided in time amounts to. */
 export function expiryDecision(kind: Interaction['kind']): InteractionDecision {
   const note = 'Nobody decided in time.';
   return kind === 'approval' ? { decision: 'deny', by: 'system', note } : { action: 'cancel', by: 'system', note };

@@ -1,5 +1,5 @@
 /**
- * A stop that a caller wants of a run which somebody else executes (RUN-3, decision 2): a note on the run's row, because the journal is the owner's. It is
+ * A stop that a caller wants of a run which somebody else executes: a note on the run's row, because the journal is the owner's. It is
  * journaled once, with who asked and why, under the lock of the row: by the owner's next transaction, or by whoever takes it off the row before.
  */
 import type { JournalEntry } from '../contracts/journal-entry.js';

@@ -1,5 +1,5 @@
 /**
- * Tells what was committed, after its commit, in order per run (I2, OPS-4). A failing observer is logged and changes nothing; a slow one delays
+ * Tells what was committed, after its commit, in order per run (I2). A failing observer is logged and changes nothing; a slow one delays
  * only the observers' own queue of that run.
  */
 import type { JournalEntry } from '../contracts/journal-entry.js';

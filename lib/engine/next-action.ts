@@ -1,5 +1,5 @@
 /**
- * What a run does next, decided from its folded journal alone (JRN-4). Pure: no clock, no store, nothing of the user's code.
+ * What a run does next, decided from its folded journal alone. Pure: no clock, no store, nothing of the user's code.
  * Kept here: I1 (the caller commits the intents this names before acting) and I5 (no model request while a call owes its result).
  */
 import type { JsonValue } from '../contracts/json.js';
@@ -31,7 +31,7 @@ export interface ActionFacts {
   truncatedCalls: 'feedback' | 'fail';
   /** Tokens; null = no limit. */
   budget: number | null;
-  /** A caller wants the run stopped at its next boundary (RUN-3). */
+  /** A caller wants the run stopped at its next boundary. */
   interrupt: boolean;
   /** Whether a call must have the run to itself (a `transactional` one). */
   isExclusive: (call: CallState) => boolean;
@@ -78,7 +78,7 @@ function openCalls(state: RunState, open: CallState[], facts: ActionFacts): Next
   return { do: 'suspend', waitingFor: [...waitReasons(open), ...(held ? held.waitingFor : [])] };
 }
 
-/** BUD-1, RUN-3: what keeps the next request or call from being begun; null = nothing. */
+/** What keeps the next request or call from being begun; null = nothing. */
 function heldBack(
   state: RunState,
   facts: ActionFacts,
@@ -88,7 +88,7 @@ function heldBack(
   return { do: 'suspend', waitingFor: ['budget'] };
 }
 
-/** A budget that cannot be kept, because the model does not say what it used (BUD-3). */
+/** A budget that cannot be kept, because the model does not say what it used. */
 function isUnmeasured(state: RunState, facts: ActionFacts): boolean {
   return facts.budget !== null && state.totals.usage.unknownCalls > 0;
 }
@@ -142,7 +142,7 @@ function unfinishedModel(state: RunState, facts: ActionFacts): NextAction {
   return { do: 'call_model', key: model.key, attempt: model.attempts + 1 };
 }
 
-/** What a reply whose calls (if any) are all answered leads to; null = the loop goes on. MOD-3, decision 25. */
+/** What a reply whose calls (if any) are all answered leads to; null = the loop goes on. */
 function endOfReply(state: RunState, facts: ActionFacts): NextAction | null {
   const latest = state.messages.at(-1);
   const hasCalls = state.calls.length > 0;

@@ -1,5 +1,5 @@
 /**
- * `maxPendingRuns` (SUB-7): how many pending and queued runs all processes together may have accepted. Far from the limit the count is kept from
+ * `maxPendingRuns`: how many pending and queued runs all processes together may have accepted. Far from the limit the count is kept from
  * the last look and what this process added since; near it every start counts anew, so that a small limit is exact and a large one costs nothing.
  */
 import { TooManyPendingError } from '../errors/request/too-many-pending.error.js';

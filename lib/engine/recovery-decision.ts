@@ -1,5 +1,5 @@
 /**
- * The JRN-5 table: what to do about a tool call that was begun and has no result. Pure; the policy is the stricter of the stored and the current one (I8).
+ * What to do about a tool call that was begun and has no result. Pure; the policy is the stricter of the stored and the current one (I8).
  */
 import type { OperationCut } from '../contracts/operation.js';
 import { stricterPolicy, type RecoveryPolicy } from '../contracts/recovery-policy.js';

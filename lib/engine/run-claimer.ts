@@ -1,6 +1,6 @@
 /**
  * Prepares and makes a claim: everything that can fail is done before the run's status changes, so that a journal nobody can read or a definition nobody
- * has costs no attempt (STO-4, JRN-7a). The first step's intents travel with the claim (JRN-3).
+ * has costs no attempt. The first step's intents travel with the claim.
  */
 import type { AgentDefinition } from '../contracts/agent-definition.js';
 import type { Attention, RunStatus } from '../contracts/run-status.js';

@@ -1,4 +1,4 @@
-/** Figures for dashboards and alarms, from bounded queries; no ids, no content (OPS-2). */
+/** Figures for dashboards and alarms, from bounded queries; no ids, no content. */
 import type { RunStore, StoreMetrics } from '../contracts/ports/run-store.port.js';
 
 export class RunMetrics {

@@ -1,4 +1,4 @@
-/** Stored runs as callers see them (spec 4.1): absent instead of null, points in time as `Date`s. */
+/** Stored runs as callers see them: absent instead of null, points in time as `Date`s. */
 import type { Interaction } from '../contracts/interaction.js';
 import type { Operation } from '../contracts/operation.js';
 import type { LeaseView } from '../contracts/ports/run-store.port.js';

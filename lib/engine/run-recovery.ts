@@ -1,5 +1,5 @@
 /**
- * The sweeps that free what crashed or was forgotten (OWN-5, JRN-7a, I11). Called by the crons, or by a host with a scheduler of its own. Correct on any
+ * The sweeps that free what crashed or was forgotten (I11). Called by the crons, or by a host with a scheduler of its own. Correct on any
  * number of processes at once: a sweep only finds; each run is decided again under its own lock. Never throws, never overlaps with itself here.
  */
 import type { LockedRun, OverdueAnswer, TransitionDecision } from '../contracts/ports/run-store.port.js';
@@ -62,7 +62,7 @@ export class RunRecovery {
     return this.once('backoff', () => this.worker.tick());
   }
 
-  /** Asks nobody answered in time (PPL-5). */
+  /** Asks nobody answered in time. */
   expireInteractions(): Promise<void> {
     return this.once('expire', async () => {
       const { expiredInteractions } = await this.overdue(await this.liveOffers());
@@ -96,7 +96,7 @@ export class RunRecovery {
     });
   }
 
-  /** A run this process still brings a result home for is left alone (decision 6). */
+  /** A run this process still brings a result home for is left alone. */
   private notHeld(runIds: readonly string[]): string[] {
     return runIds.filter((id) => !this.worker.holds(id));
   }

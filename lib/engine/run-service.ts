@@ -56,7 +56,7 @@ export class RunService {
   ) {}
 
   /**
-   * Commits a run and returns at once (SUB-1). With `transaction` the run joins the host's transaction and exists only if that commits.
+   * Commits a run and returns at once. With `transaction` the run joins the host's transaction and exists only if that commits.
    * The same `requestId` with the same input again returns the first run, marked `deduplicated`.
    * @throws InvalidRequestError, AgentNotFoundError, SessionBusyError, RequestConflictError, RunExistsError, TooManyPendingError, PayloadTooLargeError
    */
@@ -67,7 +67,7 @@ export class RunService {
     return { ...(await this.reading.get(run.id)), deduplicated: true };
   }
 
-  /** RUN-5: what an existing `runId` means to its caller. */
+  /** What an existing `runId` means to its caller. */
   private async startAgain(run: RunRecord, { ifExists, prompt, messages }: StartOptions): Promise<void> {
     if (ifExists === 'restart')
       await this.moving.restart(run.id, { ...(prompt !== undefined && { prompt }) }, messages);
@@ -86,7 +86,7 @@ export class RunService {
     return this.reading.get(runId);
   }
 
-  /** Newest first; never prompts or results (STO-8). @throws InvalidCursorError */
+  /** Newest first; never prompts or results. @throws InvalidCursorError */
   list(options?: ListOptions): Promise<{ runs: RunSummaryView[]; nextCursor?: string }> {
     return this.reading.list(options);
   }
@@ -111,7 +111,7 @@ export class RunService {
     return this.reading.result(runId, wait);
   }
 
-  /** A page of the journal after a sequence (EVT-1). @throws InvalidCursorError for a cursor ahead of the run */
+  /** A page of the journal after a sequence. @throws InvalidCursorError for a cursor ahead of the run */
   events(runId: string, options?: EventOptions): Promise<EventPage> {
     return this.reading.events(runId, options);
   }
@@ -128,7 +128,7 @@ export class RunService {
     return this.reading.get(runId);
   }
 
-  /** Final at once, wherever the run is being executed (RUN-2). @throws IllegalTransitionError when it is settled otherwise */
+  /** Final at once, wherever the run is being executed. @throws IllegalTransitionError when it is settled otherwise */
   async cancel(runId: string, note?: CallerNote): Promise<Run> {
     await this.moving.cancel(runId, note);
     return this.reading.get(runId);
@@ -141,7 +141,7 @@ export class RunService {
   }
 
   /**
-   * Decides an ask exactly once (PPL-3, PPL-8); the run goes on by itself when it was the last open one. With `roles` the ask's `approverRole` must be
+   * Decides an ask exactly once; the run goes on by itself when it was the last open one. With `roles` the ask's `approverRole` must be
    * among them; without, the caller is trusted to have looked.
    * @throws InteractionNotFoundError, ForbiddenError, AlreadyDecidedError, InteractionExpiredError, InvalidAnswerError, InvalidArgumentsError, InvalidRequestError
    */
@@ -149,25 +149,25 @@ export class RunService {
     return presentInteraction(await this.verbs.answering.respond(runId, interactionId, response));
   }
 
-  /** Open asks, from the store, for whoever may decide (PPL-9). Oldest first, those of one turn in call order. */
+  /** Open asks, from the store, for whoever may decide. Oldest first, those of one turn in call order. */
   pendingInteractions(
     options?: PendingInteractionsOptions,
   ): Promise<{ interactions: InteractionView[]; nextCursor?: string }> {
     return this.reading.pendingInteractions(options);
   }
 
-  /** Sends a message into an open run (STR-1). @throws RequestConflictError, IllegalTransitionError, InputRefusedError */
+  /** Sends a message into an open run. @throws RequestConflictError, IllegalTransitionError, InputRefusedError */
   steer(runId: string, message: string, options: SteerOptions): Promise<SteerReceipt> {
     return this.verbs.steering.steer(runId, message, options);
   }
 
-  /** Stops a run at its next boundary, all work kept (RUN-3). @throws IllegalTransitionError */
+  /** Stops a run at its next boundary, all work kept. @throws IllegalTransitionError */
   async interrupt(runId: string, note?: CallerNote): Promise<Run> {
     await this.moving.interrupt(runId, note);
     return this.reading.get(runId);
   }
 
-  /** Starts a settled run over on the same record (RUN-5). @throws IllegalTransitionError, VersionUnavailableError */
+  /** Starts a settled run over on the same record. @throws IllegalTransitionError, VersionUnavailableError */
   async restart(runId: string, options?: RestartOptions): Promise<Run> {
     await this.moving.restart(runId, options);
     return this.reading.get(runId);

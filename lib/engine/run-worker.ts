@@ -1,6 +1,6 @@
 /**
  * Executes runs in this process: polls, claims what fits, keeps the lease, notices what others did to its runs, and lets go in an orderly way.
- * Never throws from a tick; store trouble makes it wait (I10), a broken promise makes it stop for good (STO-4).
+ * Never throws from a tick; store trouble makes it wait (I10), a broken promise makes it stop for good.
  */
 import type { HeldRunState } from '../contracts/ports/run-store.port.js';
 import { CONTRACT_VERSION, type RunRecord } from '../contracts/run.js';
@@ -78,12 +78,12 @@ export class RunWorker {
     this.wake();
   }
 
-  /** Stops claiming, parks runs, waits `shutdownTimeout`, aborts, releases (decision 16). Never rejects; a second call joins the first. */
+  /** Stops claiming, parks runs, waits `shutdownTimeout`, aborts, releases. Never rejects; a second call joins the first. */
   drain(): Promise<void> {
     return (this.draining ??= this.drainOnce());
   }
 
-  /** From memory, never from the store (OPS-1). */
+  /** From memory, never from the store. */
   status(): WorkerStatus {
     const reason = this.failure?.message ?? this.lease.failure ?? this.trouble;
     const beat = this.lease.lastBeatAt;
@@ -240,7 +240,7 @@ export class RunWorker {
     }
   }
 
-  /** What others did to the runs held here: cancelled, settled, taken over (RUN-2). */
+  /** What others did to the runs held here: cancelled, settled, taken over. */
   private lookAfter(asked: readonly string[], states: readonly HeldRunState[]): void {
     const byId = new Map(states.map((state) => [state.id, state]));
     for (const id of asked) {

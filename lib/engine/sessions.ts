@@ -1,5 +1,5 @@
 /**
- * Sessions: one run at a time, first in first out (I6), and a history that is a pointer, never a copy (decision 23).
+ * Sessions: one run at a time, first in first out (I6), and a history that is a pointer, never a copy.
  * The advance is part of the transaction in which a run leaves its session; the store locks the session before the run.
  */
 import type { Message } from '../contracts/message.js';
@@ -36,7 +36,7 @@ export function advanceSession(
   };
 }
 
-/** The messages a run sees before its own: those of the completed run it points to, and of those before it, oldest first (SUB-5). */
+/** The messages a run sees before its own: those of the completed run it points to, and of those before it, oldest first. */
 export async function readHistory(store: RunStore, fold: JournalFold, historyRunId: string | null): Promise<Message[]> {
   const chunks: Message[][] = [];
   for (let id = historyRunId; id !== null;) {

@@ -31,7 +31,7 @@ export interface Leave {
   interactions?: (now: number) => Interaction[];
   /** Not to be done earlier by the store's clock; absent = at any time. */
   notBefore?: number;
-  /** What somebody else wrote that makes the run go on instead; read under its lock, so that nothing is missed (decision 2). */
+  /** What somebody else wrote that makes the run go on instead; read under its lock, so that nothing is missed. */
   instead?: (locked: LockedRun) => Stay | null;
 }
 

@@ -5,11 +5,11 @@ import type { RunAuthorizer, RunAuthorizerFunction } from './access/run-authoriz
 
 /** Verbs that are off unless asked for. */
 export interface AgentRunsHttpFeatures {
-  /** `resume` with `allowRunningTakeover: true` (OWN-4). Default false. */
+  /** `resume` with `allowRunningTakeover: true`. Default false. */
   takeover?: boolean;
 }
 
-/** All of it is structure and fixed at registration (CFG-2). */
+/** All of it is structure and fixed at registration. */
 export interface AgentRunsHttpOptions {
   /** Where the routes hang, under the host's global prefix and version. Default `agents`. */
   path?: string;

@@ -1,5 +1,5 @@
 /**
- * The routes of spec 4.1 about runs; those by which people take part in one are in run-people.controller. Thin: read the request, ask whether the actor may, call the service, choose a status. Each registration gets a subclass of its
+ * The routes about runs; those by which people take part in one are in run-people.controller. Thin: read the request, ask whether the actor may, call the service, choose a status. Each registration gets a subclass of its
  * own with its path, version and guards. Bodies and queries are `unknown` at run time, so that no global pipe of the host converts or refuses them.
  */
 import { Body, Get, HttpCode, Inject, Param, Post, Query, Req } from '@nestjs/common';

@@ -34,7 +34,7 @@ export abstract class RunPeopleController {
 
   /**
    * The body is read from the request itself, because pipes are not given that: one that trims texts or lowers their case would make decisions of words that
-   * are none (PPL-3).
+   * are none.
    */
   @Post('runs/:id/interactions/:interactionId')
   @HttpCode(200)

@@ -1,5 +1,5 @@
 /**
- * The order of things (CFG-6): discovery and checks in `onModuleInit`; the store, claiming and jobs in `onApplicationBootstrap`; on shutdown jobs stop, the
+ * The order of things: discovery and checks in `onModuleInit`; the store, claiming and jobs in `onApplicationBootstrap`; on shutdown jobs stop, the
  * worker drains while its heartbeats go on, and the store closes, all in `beforeApplicationShutdown`, where the host's database is still open.
  * Hooks are idempotent, and those of the shutdown never reject: on Nest 11 that would leave the database open.
  */

@@ -6,7 +6,7 @@ import type { AgentDefaults } from '../discovery/registration-settings.js';
 /** A duration (`30s`, 30000) or a cron expression with five or six fields. */
 export type JobTime = Duration | (string & {});
 
-/** What may come from an asynchronous factory: values only (CFG-2). Unknown keys are a boot error. */
+/** What may come from an asynchronous factory: values only. Unknown keys are a boot error. */
 export interface AgentRunsModuleOptions {
   /** Model clients by the name that agents use; `default` is the one of agents that name none. */
   models?: Record<string, ModelClient>;
@@ -36,7 +36,7 @@ export interface AgentRunsModuleOptions {
   expireEvery?: JobTime;
   /** After which an undecided approval counts as refused. Default `24h`. */
   approvalExpires?: Duration | 'never';
-  /** Whether a run goes on by itself when its last ask is decided (PPL-6); `manual`: it waits for `resume`. Default `automatic`. */
+  /** Whether a run goes on by itself when its last ask is decided; `manual`: it waits for `resume`. Default `automatic`. */
   resumeAfterAnswers?: 'automatic' | 'manual';
 
   /** Pending and queued runs accepted, over all processes. Default 10,000. */
@@ -46,7 +46,7 @@ export interface AgentRunsModuleOptions {
   /** Bytes of JSON text of one prompt, result or reply. Default 16 MiB. */
   maxPayloadBytes?: number;
 
-  /** Let the application boot with `NODE_ENV=production` though its store does not outlive the process (CFG-5). Default false. */
+  /** Let the application boot with `NODE_ENV=production` though its store does not outlive the process. Default false. */
   allowMemoryStore?: boolean;
   /**
    * Run tool calls through the host's global guards, interceptors and filters too. They see an execution context of type `agent` with the arguments
@@ -55,15 +55,15 @@ export interface AgentRunsModuleOptions {
   globalEnhancers?: boolean;
   /** Keys whose values are replaced by `[redacted]` in log lines and in what observers are told. Neither carries prompts, arguments or results anyway. */
   redactKeys?: readonly string[];
-  /** Told once when the store broke a promise and this process's worker stopped for good (STO-4). */
+  /** Told once when the store broke a promise and this process's worker stopped for good. */
   onStoreFailure?: (error: Error) => void;
 }
 
-/** What is fixed when the module is declared (CFG-2). */
+/** What is fixed when the module is declared. */
 export interface AgentRunsModuleStructure {
   /** Default true. */
   isGlobal?: boolean;
-  /** False: this process starts, reads and answers, and never claims (CFG-4). Default true. */
+  /** False: this process starts, reads and answers, and never claims. Default true. */
   worker?: boolean;
   /** Whether the recovery jobs are registered. Default: like `worker`. With `worker: false` and `recovery: true` they free runs and never claim. */
   recovery?: boolean;

@@ -105,7 +105,7 @@ export class AgentRunsModule extends ConfigurableModuleClass {
   }
 
   /**
-   * Values from a factory; structure is given here (CFG-2).
+   * Values from a factory; structure is given here.
    * @throws InvalidConfigurationError without a factory, or with an option that is neither structure nor part of a factory
    */
   static override forRootAsync(options: AgentRunsAsyncOptions): DynamicModule {

@@ -1,4 +1,4 @@
-/** Publishes lifecycle entries to `diagnostics_channel` as `agent-runs:<type>` (OPS-4). Costs nothing while nobody listens. */
+/** Publishes lifecycle entries to `diagnostics_channel` as `agent-runs:<type>`. Costs nothing while nobody listens. */
 import { channel } from 'node:diagnostics_channel';
 import type { LifecycleEvent, RunObserver } from '../contracts/ports/run-observer.port.js';
 

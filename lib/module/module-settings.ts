@@ -1,6 +1,6 @@
 /**
  * From the host's options to what the engine and the jobs run on. Pure: whatever is wrong becomes a problem, and `onModuleInit` throws them all together
- * with those of the registrations (CFG-1).
+ * with those of the registrations.
  */
 import { hostname } from 'node:os';
 import type { Duration } from '../contracts/duration.js';

@@ -1,4 +1,4 @@
-/** The engine's words to operators, through the host's Nest `Logger` (CFG-8). Fields are ids and codes, never content (EVT-4). */
+/** The engine's words to operators, through the host's Nest `Logger`. Fields are ids and codes, never content. */
 import { Logger } from '@nestjs/common';
 import type { EngineLog } from '../contracts/ports/engine-log.port.js';
 import { redacted } from './redacted.js';

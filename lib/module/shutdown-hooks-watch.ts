@@ -1,5 +1,5 @@
 /**
- * Warns when a SIGTERM would kill this process in the middle of runs (B016). Nest does not tell whether `enableShutdownHooks()` was called, but it listens to
+ * Warns when a SIGTERM would kill this process in the middle of runs. Nest does not tell whether `enableShutdownHooks()` was called, but it listens to
  * the signal when it was; so does a host that closes the application by itself. Asked shortly after boot, because an application context is given to the host
  * only after its bootstrap hooks.
  */

@@ -2,7 +2,7 @@ import type { AgentCatalog } from '../contracts/ports/agent-catalog.port.js';
 import { scheduleText } from '../schedule/job-schedule.js';
 import type { ModuleSettings } from './module-settings.js';
 
-/** CFG-8: the one line that says what this process is. */
+/** The one line that says what this process is. */
 export function startUpLine(
   store: string,
   catalog: AgentCatalog,

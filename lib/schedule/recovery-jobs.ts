@@ -1,4 +1,4 @@
-/** The jobs of this package (CFG-3) and what they call. */
+/** The jobs of this package and what they call. */
 import type { RunRecovery } from '../engine/run-recovery.js';
 import type { JobSchedule } from './job-schedule.js';
 import { RunJob, type RunJobParts } from './run-job.js';

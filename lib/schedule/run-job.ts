@@ -1,6 +1,6 @@
 /**
  * One recurring piece of work. Ticks never overlap within this process, are jittered so that processes started together do not ask the database together,
- * log their failures and never throw (CFG-3). Correctness does not depend on any of this: leases decide.
+ * log their failures and never throw. Correctness does not depend on any of this: leases decide.
  */
 import type { Clock } from '../contracts/ports/clock.port.js';
 import type { EngineLog } from '../contracts/ports/engine-log.port.js';

@@ -1,5 +1,5 @@
 /**
- * The host's own `SchedulerRegistry`: jobs are registered once, under fixed names, where the host can see and stop them (CFG-3). `ScheduleModule` is never
+ * The host's own `SchedulerRegistry`: jobs are registered once, under fixed names, where the host can see and stop them. `ScheduleModule` is never
  * imported by this package, because a second import doubles every cron of the host.
  */
 import type { Type } from '@nestjs/common';

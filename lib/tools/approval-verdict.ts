@@ -1,5 +1,5 @@
 /**
- * Asks a tool's approval rule once (PPL-1a). The rule gets frozen copies; one that throws, answers nonsense or does not answer in time asks a person, because
+ * Asks a tool's approval rule once. The rule gets frozen copies; one that throws, answers nonsense or does not answer in time asks a person, because
  * a gate that fails must not open.
  */
 import { parseDuration } from '../contracts/duration.js';

@@ -1,6 +1,6 @@
 /**
  * The way into a host's tool method (port ToolCaller): validation by the tool's schema, the approval rule, and the call through the host's guards, pipes,
- * interceptors and filters (CFG-9).
+ * interceptors and filters.
  */
 import type { Actor } from '../contracts/actor.js';
 import type { ApprovalVerdict } from '../contracts/journal-entry.js';

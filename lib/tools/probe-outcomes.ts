@@ -1,4 +1,4 @@
-/** What a `@RecoverTool` method answers (JRN-5). */
+/** What a `@RecoverTool` method answers. */
 import type { ProbeResult } from '../contracts/ports/tool-caller.port.js';
 
 /** The call had its effect: `output` is recorded as its result. */

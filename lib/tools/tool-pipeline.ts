@@ -3,7 +3,7 @@
  * the layers is made by Nest's ExternalContextCreator with the context type `agent`; they are separate so that it is known what refused a call.
  *
  * Promises: the method is entered only after guards and pipes have passed and `onEnter` has resolved; a failure of `onEnter` leaves the pipeline as it is,
- * whatever interceptors and filters make of it (JRN-2); a refusal stays a refusal even if a filter answers it with a value.
+ * whatever interceptors and filters make of it; a refusal stays a refusal even if a filter answers it with a value.
  */
 import 'reflect-metadata';
 import { Catch, type ExceptionFilter } from '@nestjs/common';
@@ -26,7 +26,7 @@ import { TOOL_ARGUMENTS_METADATA, TOOL_PARAMETERS_FACTORY, type ToolParameters }
 export interface PipelineCreators {
   /** Runs guards, interceptors and filters; with or without the global ones. */
   creator: ExternalContextCreator;
-  /** Runs pipes; never the global ones, because they would change what was shown and digested (decision 31). */
+  /** Runs pipes; never the global ones, because they would change what was shown and digested. */
   pipeCreator: ExternalContextCreator;
   global: boolean;
 }

@@ -1,5 +1,5 @@
 /**
- * Decides approvals in the moment, without a person (PPL-7): asked once when a call or a method needs one, before anybody else is told (again
+ * Decides approvals in the moment, without a person: asked once when a call or a method needs one, before anybody else is told (again
  * only when the process died before the answer was committed). What it decides is journaled like a person's decision; nothing is listed for people then.
  */
 import type { Actor } from '../actor.js';
@@ -15,7 +15,7 @@ export interface ApprovalToResolve {
   operationKey: string;
   /** As they will be executed; of a method's own ask, what it wants approved. A copy. */
   arguments: JsonObject;
-  /** What a decision is bound to (PPL-4). */
+  /** What a decision is bound to. */
   digest: string;
   reason: string | null;
   risk: string | null;

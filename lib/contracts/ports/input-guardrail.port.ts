@@ -1,5 +1,5 @@
 /**
- * Screens what people say to a run, before it is stored (STR-2): prompts at `start`, steering at `steer`; never again on a resume.
+ * Screens what people say to a run, before it is stored: prompts at `start`, steering at `steer`; never again on a resume.
  * A refused prompt leaves a `blocked` run whose model was never called; a refused steering message is not queued.
  */
 import type { Actor } from '../actor.js';

@@ -1,5 +1,5 @@
 /**
- * A language model (MOD-1). Implementations make exactly one request per call, never retry, and return normalised parts.
+ * A language model. Implementations make exactly one request per call, never retry, and return normalised parts.
  * @see ModelCallError in lib/errors/run for what they throw
  */
 import type { FinishReason } from '../journal-entry.js';

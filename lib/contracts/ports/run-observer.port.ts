@@ -1,4 +1,4 @@
-/** Told of lifecycle entries after their commit: at least once, in order per run, without content (OPS-4). A failing observer changes nothing. */
+/** Told of lifecycle entries after their commit: at least once, in order per run, without content. A failing observer changes nothing. */
 import type { JournalEntryType } from '../journal-entry.js';
 
 export interface LifecycleEvent {

@@ -3,9 +3,9 @@
  * what it was told, in one transaction. Every change of a run goes through one of three doors:
  * `create` (a new run), `append` (the hot path: entries of a running attempt, fenced by that attempt) and `transition` (everything else).
  *
- * Promises, checked by the contract cases of `./testing`: a transition and its entries are one transaction; sequences have no gap (STO-1); a stale attempt
- * writes nothing (I3); values are detached copies (STO-2); ownership is judged by the store's own clock (I12); conflicts of the database are retried inside
- * (STO-3), never in a host's transaction; a failure that is not the caller's fault is a StoreUnavailableError (retryable) or a BrokenStoreError (final);
+ * Promises, checked by the contract cases of `./testing`: a transition and its entries are one transaction; sequences have no gap; a stale attempt
+ * writes nothing (I3); values are detached copies; ownership is judged by the store's own clock (I12); conflicts of the database are retried inside,
+ * never in a host's transaction; a failure that is not the caller's fault is a StoreUnavailableError (retryable) or a BrokenStoreError (final);
  * what is more than a store takes at once is a PayloadTooLargeError, and nothing of it is written.
  *
  * An abstract class, so that it is its own injection token: `{ provide: RunStore, useClass: MyStore }`.
@@ -29,7 +29,7 @@ import type { RunStatus } from '../run-status.js';
 export interface StoreTraits {
   /** For the start-up line, e.g. `typeorm:better-sqlite3`. */
   name: string;
-  /** Survives the process (CFG-5). */
+  /** Survives the process. */
   durable: boolean;
   /** Several processes may open it. */
   shared: boolean;
@@ -260,7 +260,7 @@ export interface InteractionQuery {
 }
 
 /**
- * OPS-2: counts from bounded queries; no ids, no content. A count may stop at a bound, which is then what it tells; of open runs and asks it must not be below
+ * Counts from bounded queries; no ids, no content. A count may stop at a bound, which is then what it tells; of open runs and asks it must not be below
  * 10,000. What is told of a long journal may be an estimate.
  */
 export interface StoreMetrics {
@@ -279,7 +279,7 @@ export interface StoreMetrics {
   offenders: number;
 }
 
-/** A transaction of a `transactional` tool (JRN-5b). Exactly one of commit and rollback ends it; both are idempotent. */
+/** A transaction of a `transactional` tool. Exactly one of commit and rollback ends it; both are idempotent. */
 export interface ToolTransaction {
   /** Opens it. @returns the revocable handle for `context.manager` */
   begin(): Promise<unknown>;
@@ -302,7 +302,7 @@ export interface ToolTransaction {
 export abstract class RunStore {
   abstract readonly traits: StoreTraits;
 
-  /** Checks or migrates the schema (CFG-10, STO-6). @throws NewerSchemaError, StoreLockedError */
+  /** Checks or migrates the schema. @throws NewerSchemaError, StoreLockedError */
   abstract open(): Promise<void>;
   /** Flushes and lets go; never closes the host's connection. Idempotent. */
   abstract close(): Promise<void>;
@@ -323,7 +323,7 @@ export abstract class RunStore {
   abstract list(query: ListQuery): Promise<Page<RunSummary>>;
   /** @throws FencedError when the attempt no longer owns a running run, SequenceConflictError */
   abstract append(request: AppendRequest): Promise<void>;
-  /** @throws IllegalTransitionError when the decision gives a settled run another status against RUN-1, see `respectsSettled` */
+  /** @throws IllegalTransitionError when the decision gives a settled run another status that it may not have, see `respectsSettled` */
   abstract transition<T>(request: TransitionRequest<T>): Promise<TransitionResult<T>>;
   /**
    * One row per process: writes it, returns the store's clock and the lease's end by it. A worker's first beat also clears rows whose lease ended more

@@ -8,7 +8,7 @@ import type { JsonObject, JsonValue } from '../json.js';
 import type { RecoveryPolicy } from '../recovery-policy.js';
 import type { ApprovalVerdict } from '../journal-entry.js';
 
-/** What a tool method gets beside its arguments (JRN-6). */
+/** What a tool method gets beside its arguments. */
 export interface ToolContext {
   runId: string;
   sessionId: string | null;
@@ -26,7 +26,7 @@ export interface ToolContext {
   /** Who the run works for, as given to `start`. */
   actor: Actor | null;
   /**
-   * Asks a person in the middle of the work (PPL-8a). The method is left (a signal is thrown) and entered again from its beginning once answered; answers
+   * Asks a person in the middle of the work. The method is left (a signal is thrown) and entered again from its beginning once answered; answers
    * already given are returned at once, in order. What must not be done twice goes into `step` before it.
    * @returns one answer per question id
    * @throws QuestionNotAnsweredError when declined, cancelled or expired

@@ -11,11 +11,11 @@ export type ExecutionEnd = 'settled' | 'suspended' | 'backing_off' | 'handed_ove
 export interface ExecutionHooks {
   /** Entries became durable. */
   onCommitted(run: RunRecord, firstSequence: number, entries: readonly JournalEntry[]): void;
-  /** Whether this process's lease still lasts (decision 15); synchronous, asked before every effect. */
+  /** Whether this process's lease still lasts; synchronous, asked before every effect. */
   leaseHeld(): boolean;
   /** How long this process has just stood still, in ms; 0 when it has not, or not for long. */
   standstillMs(): number;
-  /** The store broke a promise: the worker must stop for good (STO-4). */
+  /** The store broke a promise: the worker must stop for good. */
   onBroken(error: Error): void;
   /** A session's next run became claimable, or this one will be after a delay. */
   onClaimable(runId: string, afterMs: number): void;

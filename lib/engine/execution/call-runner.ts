@@ -1,6 +1,6 @@
 /**
- * Runs the tool calls of one attempt and turns each end into the next step: recorded, taken back, begun again, or probed (JRN-5, decision 17).
- * `transactional` calls run alone, inside a transaction that ends with their journal entry (JRN-5b).
+ * Runs the tool calls of one attempt and turns each end into the next step: recorded, taken back, begun again, or probed.
+ * `transactional` calls run alone, inside a transaction that ends with their journal entry.
  */
 import type { AgentDefinition } from '../../contracts/agent-definition.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
@@ -34,7 +34,7 @@ export interface AttemptHandle {
   release(key: string): void;
   /** Takes a step with these results, and an ask the method made; failures are the attempt's business. */
   step(results: JournalEntry[], asked?: CallAsk): void;
-  /** Makes entries durable that move nothing on: the inside of a method (PPL-8a). */
+  /** Makes entries durable that move nothing on: the inside of a method. */
   record(entries: JournalEntry[]): Promise<void>;
   /** Takes a step whose commit ends this transaction; failures come back. */
   stepThrough(results: JournalEntry[], transaction: ToolTransaction): Promise<void>;
@@ -49,7 +49,7 @@ export interface AttemptHandle {
   fail(error: unknown): void;
 }
 
-/** Tries of a transactional tool whose transaction the database refused (decision 12). */
+/** Tries of a transactional tool whose transaction the database refused. */
 const MAX_TRANSACTION_TRIES = 3;
 
 export class CallRunner {

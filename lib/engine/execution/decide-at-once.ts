@@ -1,5 +1,5 @@
 /**
- * Approvals that no person is asked for (PPL-7): a resolver of the host decides in the moment, or the agent runs without people. Asked before the step that
+ * Approvals that no person is asked for: a resolver of the host decides in the moment, or the agent runs without people. Asked before the step that
  * would list the ask, so that the call and its decision are one commit. A resolver that fails decides nothing: a gate that fails must not open.
  */
 import type { AgentDefinition } from '../../contracts/agent-definition.js';

@@ -1,5 +1,5 @@
 /**
- * What the host's own code says about a call before it is begun: whether its arguments are valid, and whether a person must decide (PPL-1a). Host code gets
+ * What the host's own code says about a call before it is begun: whether its arguments are valid, and whether a person must decide. Host code gets
  * copies, so that it cannot rewrite what was said, and its failure is an answer: of a validator a refusal, of a rule the demand for a person. A validator
  * that hangs would hold back the reply that was paid for: the tool's timeout ends the wait, and the tool is never begun.
  */

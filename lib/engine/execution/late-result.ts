@@ -1,5 +1,5 @@
 /**
- * What a call still brings home after its run was cancelled (RUN-2, decision 14): kept in the journal as evidence, counted nowhere, moving nothing.
+ * What a call still brings home after its run was cancelled: kept in the journal as evidence, counted nowhere, moving nothing.
  * A run that was taken over or settled otherwise has another truth already; there the late result is only logged.
  */
 import type { JournalEntry, OperationLateResult } from '../../contracts/journal-entry.js';

@@ -108,7 +108,7 @@ function suspendPlan(waitingFor: WaitReason[], { state, asks, run }: LeaveContex
   };
 }
 
-/** STR-1: everything in the inbox becomes user messages, in order of acceptance; null when it is empty. */
+/** Everything in the inbox becomes user messages, in order of acceptance; null when it is empty. */
 export function steeringToDeliver(locked: LockedRun, runId: string): Stay | null {
   const queued = locked.inbox.filter(({ status }) => status === 'queued');
   if (queued.length === 0) return null;
@@ -141,7 +141,7 @@ export function tellPlan(): LeavePlan {
   return { verb: null, end: 'suspended', entries: () => [], change: () => ({}) };
 }
 
-/** RUN-6. @param limitAt epoch ms by the store's clock */
+/** @param limitAt epoch ms by the store's clock */
 export function timeOutPlan(limitAt: number): LeavePlan {
   const error = { code: 'RUN_TIMED_OUT', message: 'The run passed its deadline.' };
   return {
@@ -153,7 +153,7 @@ export function timeOutPlan(limitAt: number): LeavePlan {
   };
 }
 
-/** MOD-2, decision 12: the run comes back by itself after a delay, in whatever process is alive. */
+/** The run comes back by itself after a delay, in whatever process is alive. */
 export function backOffPlan(key: string | null, delayMs: number, announcedMs?: number): LeavePlan {
   return {
     verb: 'back_off',
@@ -173,7 +173,7 @@ export function backOffPlan(key: string | null, delayMs: number, announcedMs?: n
   };
 }
 
-/** Decision 16: parked at a boundary, for any worker to go on with. */
+/** Parked at a boundary, for any worker to go on with. */
 export function handOverPlan(run: RunRecord): LeavePlan {
   return {
     verb: 'hand_over',
@@ -183,7 +183,7 @@ export function handOverPlan(run: RunRecord): LeavePlan {
   };
 }
 
-/** MOD-2: another try after a delay, or the end: permanent failures at once, passing ones when the tries are used up. */
+/** Another try after a delay, or the end: permanent failures at once, passing ones when the tries are used up. */
 export function afterModelFailure(
   policy: RetryPolicy,
   key: string,

@@ -1,5 +1,5 @@
 /**
- * What a tool method can do in the middle of its work that outlives the process (PPL-8a): ask a person, and do things once. A method that asks is left by
+ * What a tool method can do in the middle of its work that outlives the process: ask a person, and do things once. A method that asks is left by
  * a thrown signal and entered again later, from its beginning, under the same operation id; what it asked and did before is answered from the journal.
  */
 import type { Question } from '../../contracts/interaction.js';
@@ -56,7 +56,7 @@ export class MethodInside {
   /** Steps at work, by their keys. */
   private readonly working = new Map<string, Promise<unknown>>();
 
-  /** @param isTransactional what is rolled back as a whole has no inside of its own, and holds a lock while it waits (JRN-5b) */
+  /** @param isTransactional what is rolled back as a whole has no inside of its own, and holds a lock while it waits */
   constructor(
     private readonly call: CallState,
     private readonly ports: InsidePorts,

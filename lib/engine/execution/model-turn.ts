@@ -1,5 +1,5 @@
 /**
- * One request to a model, and what its reply or failure means for the journal (MOD-2…5). Makes no decision about what happens next.
+ * One request to a model, and what its reply or failure means for the journal. Makes no decision about what happens next.
  */
 import type { AgentDefinition } from '../../contracts/agent-definition.js';
 import type { Question } from '../../contracts/interaction.js';
@@ -77,7 +77,7 @@ export async function requestModel(
   };
 }
 
-/** Ms until the next request after the n-th failure: what the provider announced, else our own doubling delay (MOD-2). */
+/** Ms until the next request after the n-th failure: what the provider announced, else our own doubling delay. */
 export function retryDelay(policy: RetryPolicy, failures: number, announcedMs: number | undefined): number {
   if (announcedMs !== undefined) return Math.min(announcedMs, policy.maxRetryAfterMs);
   return Math.min(policy.maxDelayMs, policy.initialDelayMs * 2 ** Math.min(failures - 1, 52));
@@ -136,7 +136,7 @@ export class ReplyRecorder {
     ];
   }
 
-  /** PPL-7: empty when people are to be asked. */
+  /** Empty when people are to be asked. */
   private async decided(verdict: CallVerdict, approval: ApprovalVerdict, input: JsonObject): Promise<JournalEntry[]> {
     const ask = gateOf({ input, approval, questions: null }, this.ports.options.approvalExpiresMs);
     return (await decideAtOnce(this.ports, this.agent, this.run, ask, verdict)) ?? [];

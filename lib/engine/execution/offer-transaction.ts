@@ -1,4 +1,4 @@
-/** A transaction of an attempt, offered again until the store takes it, refuses it, or the attempt is over here (I10, decision 6). */
+/** A transaction of an attempt, offered again until the store takes it, refuses it, or the attempt is over here (I10). */
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { RunRecord } from '../../contracts/run.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';

@@ -1,4 +1,4 @@
-/** What a claim finds begun and without a result, call by call (JRN-4, JRN-5). Calls that are to run again are made ready in the state. */
+/** What a claim finds begun and without a result, call by call. Calls that are to run again are made ready in the state. */
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import type { CallState, RunState } from '../journal/run-state.js';

@@ -1,4 +1,4 @@
-/** When a run must stop (RUN-6): its absolute deadline or the end of its active time, whichever is first, by the store's clock. */
+/** When a run must stop: its absolute deadline or the end of its active time, whichever is first, by the store's clock. */
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { Clock } from '../../contracts/ports/clock.port.js';
 import type { RunRecord } from '../../contracts/run.js';

@@ -108,21 +108,21 @@ export class RunExecution {
     this.step(this.recover());
   }
 
-  /** Begin nothing new; hand the run over when what is in flight has been committed (decision 16). */
+  /** Begin nothing new; hand the run over when what is in flight has been committed. */
   park(): void {
     if (this.mode !== 'acting') return;
     this.mode = 'parking';
     this.handOverIfIdle();
   }
 
-  /** A caller wants the run to stop at its next boundary (RUN-3). */
+  /** A caller wants the run to stop at its next boundary. */
   interrupt(): void {
     if (this.facts.interrupt) return;
     this.facts.interrupt = true;
     if (!this.isAlone()) void this.transact(tellPlan(), []).catch((error: unknown) => this.fail(error, []));
   }
 
-  /** A message waits in the inbox: taken in at the next boundary (STR-1). */
+  /** A message waits in the inbox: taken in at the next boundary. */
   noticeInbox(): void {
     this.inboxWaiting = true;
   }
@@ -141,7 +141,7 @@ export class RunExecution {
 
   // ---- deciding ----
 
-  /** What a claim finds begun and unfinished (JRN-5): each call by its policy, all of them independently. */
+  /** What a claim finds begun and unfinished: each call by its policy, all of them independently. */
   private recover(): JournalEntry[] {
     const { entries, probes } = recoverCalls(this.state, (call) => this.calls.toolOf(call), this.ports.clock.now());
     for (const { tool, call } of probes) this.calls.probe(tool, call, 'crash');
@@ -184,7 +184,7 @@ export class RunExecution {
     return { run: this.run, state, asks: build };
   }
 
-  /** PPL-1: asks are committed with the step that needs them, while the calls that need none go on. */
+  /** Asks are committed with the step that needs them, while the calls that need none go on. */
   private async ask(asks: CallAsk[], results: JournalEntry[], action: NextAction): Promise<void> {
     const built = this.leaveContext(asks).asks;
     const intents = this.announce(action);
@@ -269,7 +269,7 @@ export class RunExecution {
     }
   }
 
-  /** The lease ran out, or a shutdown began, between the intent's commit and the act: never begun (JRN-5a). */
+  /** The lease ran out, or a shutdown began, between the intent's commit and the act: never begun. */
   private release(action: NextAction): void {
     this.unreserve(action);
     this.stopActing();

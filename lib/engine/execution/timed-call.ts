@@ -1,5 +1,5 @@
 /**
- * A call with a time limit that holds even when the callee ignores its abort signal (MOD-8). The limit aborts the signal and lets go of the callee; what
+ * A call with a time limit that holds even when the callee ignores its abort signal. The limit aborts the signal and lets go of the callee; what
  * it still does is a zombie, whose end the caller may wait for and whose result nobody uses.
  */
 import type { Clock } from '../../contracts/ports/clock.port.js';

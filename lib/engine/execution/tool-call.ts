@@ -1,6 +1,6 @@
 /**
- * One execution of a tool call, and what its end means for the journal (JRN-9, MOD-8, decision 17). The intent is committed before this is called (I1);
- * the lease is checked again at the very moment the method is entered (decision 15).
+ * One execution of a tool call, and what its end means for the journal. The intent is committed before this is called (I1);
+ * the lease is checked again at the very moment the method is entered.
  */
 import type { JournalEntry, RecordedError } from '../../contracts/journal-entry.js';
 import type { Clock } from '../../contracts/ports/clock.port.js';
@@ -158,7 +158,7 @@ function refusalOf(clock: Clock, call: CallState, error: unknown): JournalEntry 
   return { type: 'tool.failed', at, key: call.key, outcome: 'error', error: recordedError(error, 'TOOL_FAILED') };
 }
 
-/** JRN-9: what the method returned, normalised once; or, where that has no JSON form, what follows from it. */
+/** What the method returned, normalised once; or, where that has no JSON form, what follows from it. */
 function recordOutcome(
   environment: CallEnvironment,
   tool: ToolDefinition,

@@ -1,4 +1,4 @@
-/** What must be known before a run can go on, or must not be lost: asked again while the store does not answer (I10, decision 6). */
+/** What must be known before a run can go on, or must not be lost: asked again while the store does not answer (I10). */
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import type { EnginePorts } from '../engine-ports.js';
 import { Backoff } from './backoff.js';

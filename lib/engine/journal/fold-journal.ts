@@ -1,5 +1,5 @@
 /**
- * The fold: entry by entry from a journal to a {@link RunState} (JRN-4). Deterministic, so a restart sees exactly what the first process saw.
+ * The fold: entry by entry from a journal to a {@link RunState}. Deterministic, so a restart sees exactly what the first process saw.
  * Kept here: I5 (the results of a reply become one message, in call order, when the last of them is in) and I9 (usage is the sum of committed replies).
  */
 import type { InteractionDecision } from '../../contracts/interaction.js';
@@ -36,7 +36,7 @@ export class JournalFold {
     }
   }
 
-  /** JRN-8: a call would be repeated with what is stored now. Asked of stored entries only: one's own were digested a moment ago. */
+  /** A call would be repeated with what is stored now. Asked of stored entries only: one's own were digested a moment ago. */
   private compareArguments(state: RunState, { key, digest }: ToolStarted): void {
     const { input } = this.callOf(state, key);
     if (digest !== this.digester.digest(this.digester.canonical(input))) state.drift ??= key;
@@ -192,7 +192,7 @@ export class JournalFold {
     if (call.asks.pop()) this.reopen(state, call.key);
   }
 
-  /** PPL-4, PPL-5: what a person decided about a call, or told it. */
+  /** What a person decided about a call, or told it. */
   private decided(state: RunState, { key, interactionId, decision, at }: InteractionDecided): void {
     const call = this.callOf(state, key);
     const ask = call.asks.find((candidate) => candidate.interactionId === interactionId);

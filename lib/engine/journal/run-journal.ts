@@ -1,7 +1,7 @@
 /**
- * The one writer of a running attempt's journal. Numbers the entries, keeps one write in flight, and lets later appends coalesce into the next
- * (decision 3). Kept here: I2 (a promise resolves only when the entries are durable, and they are published only then) and I10: a result in hand is
- * offered again until it lands, the fence refuses it, or the process ends (decision 6). Intents are not offered once the attempt may no longer act.
+ * The one writer of a running attempt's journal. Numbers the entries, keeps one write in flight, and lets later appends coalesce into the next.
+ * Kept here: I2 (a promise resolves only when the entries are durable, and they are published only then) and I10: a result in hand is
+ * offered again until it lands, the fence refuses it, or the process ends. Intents are not offered once the attempt may no longer act.
  */
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { Clock } from '../../contracts/ports/clock.port.js';

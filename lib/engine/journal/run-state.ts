@@ -1,5 +1,5 @@
 /**
- * What the journal up to a sequence says about a run: its checkpoint (JRN-4). Built only by folding entries; never stored, so that it cannot
+ * What the journal up to a sequence says about a run: its checkpoint. Built only by folding entries; never stored, so that it cannot
  * contradict the journal. Mutable and private to one fold or one execution.
  */
 import type { InteractionDecision, InteractionKind, Question } from '../../contracts/interaction.js';
@@ -27,7 +27,7 @@ export interface CallState {
   questions: Question[] | null;
   /** The ask that decides whether it is begun; null = none yet. */
   interactionId: string | null;
-  /** Asks of the method itself, in the order in which it made them (PPL-8a). */
+  /** Asks of the method itself, in the order in which it made them. */
   asks: MethodAsk[];
   /** How often an ask about it was withdrawn with the run and made anew. */
   withdrawn: number;
@@ -77,9 +77,9 @@ export interface RunState {
   messages: Message[];
   /** How many of `messages` are the history of the session. */
   historyLength: number;
-  /** Chain digest over `messages` as stored (decision 9). */
+  /** Chain digest over `messages` as stored. */
   digest: string;
-  /** The first operation whose recorded digest was another one (JRN-8). */
+  /** The first operation whose recorded digest was another one. */
   drift: string | null;
   operations: Map<string, Operation>;
   /** Model operations begun in this part; numbers the next one. */
@@ -93,7 +93,7 @@ export interface RunState {
   callIds: Set<string>;
   /** What the run was first given, for a restart. */
   input: Message[];
-  /** Parts that were restarted, oldest first (RUN-5). */
+  /** Parts that were restarted, oldest first. */
   previous: PastPart[];
   /** When this part was first claimed, and the totals it began with. */
   partStart: { at: number | null; totals: RunTotals };

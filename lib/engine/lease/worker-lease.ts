@@ -1,5 +1,5 @@
 /**
- * This process's lease: one row for all its runs, renewed every third of its length, also during long calls and while draining (OWN-3).
+ * This process's lease: one row for all its runs, renewed every third of its length, also during long calls and while draining.
  * Kept here: I12. The lease is counted from before a renewal was sent, so this process believes itself shorter-lived than the database does.
  */
 import type { Offer } from '../../contracts/agent-definition.js';

@@ -1,7 +1,7 @@
 /** Places inside a JSON value, as text for people: `$.a[3].b`, `$["any key"]`. */
 import { truncateText } from './truncate-text.js';
 
-/** How many objects and arrays may stand inside each other, the outermost included (JRN-9). */
+/** How many objects and arrays may stand inside each other, the outermost included. */
 export const MAX_JSON_DEPTH = 128;
 
 export type PathStep = string | number;

@@ -1,5 +1,5 @@
 /**
- * Last line of defence for error texts that are stored, shown and sent to the model (B165): drivers and providers put connection strings and the
+ * Last line of defence for error texts that are stored, shown and sent to the model: drivers and providers put connection strings and the
  * offending key into their messages. Masks what has the form of a credential; it cannot know a secret that looks like an ordinary word, so callers
  * choose what text they keep in the first place. Linear in the length of the text: every repetition is bounded.
  */

@@ -1,5 +1,5 @@
 /**
- * A tool's result as the one JSON value that the journal, the model, REST, SSE and a restart see (JRN-9). Follows the rules of `JSON.stringify`, with the
+ * A tool's result as the one JSON value that the journal, the model, REST, SSE and a restart see. Follows the rules of `JSON.stringify`, with the
  * differences below; what those rules would silently lose has no form here, because its effect has happened and somebody must look.
  * Never throws, whatever the value's getters, Proxies or `toJSON` do; the copy shares nothing with the original and changes no prototype.
  *

@@ -1,4 +1,4 @@
-/** Questions as a tool or a model gives them (PPL-8): every problem in words, and nothing but the known fields kept. */
+/** Questions as a tool or a model gives them: every problem in words, and nothing but the known fields kept. */
 import { isIdentifier } from '../../contracts/identifier.js';
 import type { Question } from '../../contracts/interaction.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';

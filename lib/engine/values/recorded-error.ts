@@ -1,6 +1,6 @@
 /**
  * Any thrown value as an error that may be stored and shown. An allow-list: class name, code, message, and for this package's own errors status and
- * retryable. Never stack, cause, config, request, headers or any other property (B165), and never a serialised exception.
+ * retryable. Never stack, cause, config, request, headers or any other property, and never a serialised exception.
  */
 import type { RecordedError } from '../../contracts/journal-entry.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';

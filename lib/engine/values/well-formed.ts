@@ -1,5 +1,5 @@
 /**
- * Well-formed UTF-16 for what leaves the process towards a provider (JRN-9): strict providers refuse a lone surrogate with a 400 for the rest of the
+ * Well-formed UTF-16 for what leaves the process towards a provider: strict providers refuse a lone surrogate with a 400 for the rest of the
  * session. Stored values are never changed by this; the copy on its way out is.
  */
 import type { JsonValue } from '../../contracts/json.js';

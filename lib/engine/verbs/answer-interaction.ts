@@ -1,5 +1,5 @@
 /**
- * `respond`: an approval or a question is decided exactly once (PPL-3, PPL-8), by a holder of its role. What the person edited or answered is validated
+ * `respond`: an approval or a question is decided exactly once, by a holder of its role. What the person edited or answered is validated
  * before the store is asked; whether it may still be decided is decided under the run's lock, on the store's clock.
  */
 import type { Interaction, InteractionDecision } from '../../contracts/interaction.js';
@@ -81,7 +81,7 @@ export class AnswerInteraction {
     return { asked: decided, moved: takeDecisions(locked, state, [decided], this.ports.options) };
   }
 
-  /** PPL-3: the identical decision again is answered with the stored one, unless its run has withdrawn it. */
+  /** The identical decision again is answered with the stored one, unless its run has withdrawn it. */
   private decidedBefore(asked: Interaction, decision: InteractionDecision): Interaction {
     if (asked.decision && asked.status !== 'cancelled' && this.same(asked.decision, decision)) return asked;
     throw refusal(asked);
@@ -148,7 +148,7 @@ export class AnswerInteraction {
     return parsed.input;
   }
 
-  /** As the run will execute it: another definition of the same version may check its arguments in another way (JRN-7). */
+  /** As the run will execute it: another definition of the same version may check its arguments in another way. */
   private async toolOf(asked: Interaction): Promise<ToolDefinition | undefined> {
     const agent = this.ports.catalog.find(asked.agent, asked.version);
     if (!agent) return undefined;

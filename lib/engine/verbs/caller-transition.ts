@@ -1,5 +1,5 @@
 /**
- * How a caller's verb moves a run: one locked transition, told after its commit. The verbs decide; legality is the table's (RUN-1); what happens next is
+ * How a caller's verb moves a run: one locked transition, told after its commit. The verbs decide; legality is the table's; what happens next is
  * a claim's business, here or in another process.
  */
 import { isOffered, offerText } from '../../contracts/agent-definition.js';
@@ -94,7 +94,7 @@ export class CallerTransition {
     return read.state.input;
   }
 
-  /** JRN-7a. @throws VersionUnavailableError when nobody alive can execute the run */
+  /** @throws VersionUnavailableError when nobody alive can execute the run */
   async requireExecutable(run: RunRecord): Promise<void> {
     const workers = await this.ports.store.liveWorkers();
     const own = this.ports.options.worker ? this.ports.catalog.offers() : [];

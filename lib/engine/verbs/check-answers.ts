@@ -1,4 +1,4 @@
-/** Answers against their questions (PPL-8): one per question id, a choice where choices were given, fitting the schema where there is one. */
+/** Answers against their questions: one per question id, a choice where choices were given, fitting the schema where there is one. */
 import type { Question } from '../../contracts/interaction.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { SchemaChecker } from '../../contracts/ports/schema-checker.port.js';

@@ -1,5 +1,5 @@
 /**
- * Decisions entering a run: by a person or by time (PPL-3, PPL-5, PPL-6). Pure. With an owner, only the ask's own row is written, and the owner takes it
+ * Decisions entering a run: by a person or by time. Pure. With an owner, only the ask's own row is written, and the owner takes it
  * up; without one, the entry and the wake-up are part of the same transaction.
  */
 import type { Interaction } from '../../contracts/interaction.js';

@@ -1,6 +1,6 @@
 /**
  * The verbs by which a caller moves a run: cancel, resume, retry, resolveTool. Each is one locked transition decided by the table of
- * contracts/run-transitions (RUN-1); what happens next is a claim's business, here or in another process.
+ * contracts/run-transitions; what happens next is a claim's business, here or in another process.
  */
 import type { JournalEntry, ToolResolved } from '../../contracts/journal-entry.js';
 import type { Message } from '../../contracts/message.js';
@@ -46,7 +46,7 @@ export class MoveRuns {
     private readonly callers: CallerTransition,
   ) {}
 
-  /** Any open run → `cancelled`; a cancelled one stays as it is (RUN-2). @throws RunNotFoundError, IllegalTransitionError */
+  /** Any open run → `cancelled`; a cancelled one stays as it is. @throws RunNotFoundError, IllegalTransitionError */
   async cancel(runId: string, note: CallerNote = {}): Promise<void> {
     const told = readNote(note);
     const run = await this.callers.move(runId, true, (locked) => {
@@ -59,7 +59,7 @@ export class MoveRuns {
   }
 
   /**
-   * A suspended run → `pending`. An active run without a live owner is left to whoever claims it; a live owner refuses unless taken over (OWN-4).
+   * A suspended run → `pending`. An active run without a live owner is left to whoever claims it; a live owner refuses unless taken over.
    * @throws RunLeasedError, OpenInteractionsError, VersionUnavailableError, IllegalTransitionError
    */
   async resume(runId: string, options: ResumeOptions = {}): Promise<void> {
@@ -70,7 +70,7 @@ export class MoveRuns {
     this.worker.wakeForTakeover();
   }
 
-  /** `failed` or `needs_attention` → `pending`; completed results are kept (JRN-11). @throws IllegalTransitionError, VersionUnavailableError */
+  /** `failed` or `needs_attention` → `pending`; completed results are kept. @throws IllegalTransitionError, VersionUnavailableError */
   async retry(runId: string, note: CallerNote = {}): Promise<void> {
     const told = readNote(note);
     const run = await this.callers.load(runId);
@@ -80,7 +80,7 @@ export class MoveRuns {
     this.worker.wake();
   }
 
-  /** JRN-10: settles one blocked call by what a person knows. @throws OperationConflictError, InvalidAnswerError, IllegalTransitionError */
+  /** Settles one blocked call by what a person knows. @throws OperationConflictError, InvalidAnswerError, IllegalTransitionError */
   async resolveTool(runId: string, resolution: ToolResolution): Promise<void> {
     const id = requireId('runId', runId);
     const read = readResolution(resolution, this.ports.options.maxPayloadBytes);
@@ -92,7 +92,7 @@ export class MoveRuns {
     this.worker.wake();
   }
 
-  /** A running run stops at its next boundary, an idle one at once (RUN-3). @throws IllegalTransitionError */
+  /** A running run stops at its next boundary, an idle one at once. @throws IllegalTransitionError */
   async interrupt(runId: string, note: CallerNote = {}): Promise<void> {
     const told = readNote(note);
     const run = await this.callers.move(runId, false, (locked) => {
@@ -107,7 +107,7 @@ export class MoveRuns {
   }
 
   /**
-   * A settled run starts over on the same record (RUN-5).
+   * A settled run starts over on the same record.
    * @param given instead of a prompt, as `start` takes them
    * @throws IllegalTransitionError, VersionUnavailableError, InputRefusedError
    */
@@ -211,7 +211,7 @@ function decideResume(locked: LockedRun, { maxTotalTokens, takeover, note }: Res
   return becomePending(locked, 'resumed', note, entries, change);
 }
 
-/** Decision 19: an active run without an owner is left to whoever claims it, but a limit that comes with the request holds at once (BUD-2). */
+/** An active run without an owner is left to whoever claims it, but a limit that comes with the request holds at once. */
 function keepLimit(locked: LockedRun, maxTotalTokens: number | null, note: CallerNote): Moved {
   if (maxTotalTokens === null) return { result: [] };
   const change = { budgetMaxTotalTokens: maxTotalTokens };
@@ -225,7 +225,7 @@ function limitReplaced({ run, now }: LockedRun, maxTotalTokens: number, { by }: 
   return { type: 'budget.limit_replaced', at: now, maxTotalTokens, consumed, ...(by !== undefined && { by }) };
 }
 
-/** BUD-2: the given limit replaces the stored one at once; without anything left the run goes on waiting, and asks for nothing. */
+/** The given limit replaces the stored one at once; without anything left the run goes on waiting, and asks for nothing. */
 function decideNewLimit(locked: LockedRun, maxTotalTokens: number, note: CallerNote): Moved {
   const { run, now } = locked;
   const replaced = limitReplaced(locked, maxTotalTokens, note);
@@ -252,7 +252,7 @@ function decideRetry(locked: LockedRun, note: CallerNote): Moved {
   };
 }
 
-/** RUN-5: a new part; attempt and sequence go on rising, the part before is never rewritten. */
+/** A new part; attempt and sequence go on rising, the part before is never rewritten. */
 function decideRestart(locked: LockedRun, messages: Message[], note: CallerNote): Moved {
   const { run, now } = locked;
   requireVerb(run, 'restart');

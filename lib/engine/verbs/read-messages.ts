@@ -1,4 +1,4 @@
-/** A prompt in any of its accepted forms as stored messages (SUB-8): media as base64, nothing executed, nothing cut. */
+/** A prompt in any of its accepted forms as stored messages: media as base64, nothing executed, nothing cut. */
 import type { JsonObject } from '../../contracts/json.js';
 import type { AssistantPart, Message, ToolResultPart, UserPart } from '../../contracts/message.js';
 import { isBlankText } from '../values/blank-text.js';

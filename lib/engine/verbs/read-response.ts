@@ -1,4 +1,4 @@
-/** Reads a decision. Nothing but the literal words is one: no coercion, no case folding, no lists (PPL-3). */
+/** Reads a decision. Nothing but the literal words is one: no coercion, no case folding, no lists. */
 import type { InteractionDecision } from '../../contracts/interaction.js';
 import type { JsonObject } from '../../contracts/json.js';
 import type { InteractionResponse } from '../../contracts/run-requests.js';

@@ -1,4 +1,4 @@
-/** Reads what `start` was given, field by field, and says everything that is wrong with it at once (SUB-3). Nothing here trusts a type. */
+/** Reads what `start` was given, field by field, and says everything that is wrong with it at once. Nothing here trusts a type. */
 import { parseDuration } from '../../contracts/duration.js';
 import { isIdentifier } from '../../contracts/identifier.js';
 import type { JsonValue } from '../../contracts/json.js';

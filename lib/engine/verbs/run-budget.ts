@@ -1,4 +1,4 @@
-/** A run's token budget in a person's hands (BUD-2): grant adds, deny ends the run, and both are recorded with who did it. */
+/** A run's token budget in a person's hands: grant adds, deny ends the run, and both are recorded with who did it. */
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { LockedRun } from '../../contracts/ports/run-store.port.js';
 import type { BudgetDecision } from '../../contracts/run-requests.js';

@@ -1,6 +1,6 @@
 /**
- * `start`: the run and its first entry are committed before any work (SUB-1). In a process with a free slot the run is born claimed: submission, claim
- * and the first model intent are one commit (decision 5), and the model is called right after it.
+ * `start`: the run and its first entry are committed before any work. In a process with a free slot the run is born claimed: submission, claim
+ * and the first model intent are one commit, and the model is called right after it.
  */
 import type { AgentDefinition } from '../../contracts/agent-definition.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
@@ -158,7 +158,7 @@ export class StartRun {
     };
   }
 
-  /** STR-2: once, before the run exists; a refused prompt still leaves a run that says so. */
+  /** Once, before the run exists; a refused prompt still leaves a run that says so. */
   private async screen({ id, agent, input }: Draft): Promise<string | null> {
     const verdict = await this.ports.guardrail?.screen({
       kind: 'prompt',

@@ -1,5 +1,5 @@
 /**
- * `steer`: a message into an open run's durable inbox (STR-1). Delivered exactly once, in order, at a boundary; refused once the run is settled, because the
+ * `steer`: a message into an open run's durable inbox. Delivered exactly once, in order, at a boundary; refused once the run is settled, because the
  * same lock orders it against the settling. The same request id with the same message is the same message.
  */
 import type { InboxMessage } from '../../contracts/interaction.js';

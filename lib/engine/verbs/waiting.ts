@@ -1,4 +1,4 @@
-/** A `waiting` run wakes when the last of the things it waits for is there, and not before (PPL-6, BUD-2). */
+/** A `waiting` run wakes when the last of the things it waits for is there, and not before. */
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { LockedRun } from '../../contracts/ports/run-store.port.js';
 import type { WaitReason } from '../../contracts/run-status.js';

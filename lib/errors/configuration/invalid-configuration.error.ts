@@ -1,6 +1,6 @@
 import { AgentRunsError } from '../agent-runs.error.js';
 
-/** The application cannot start as it is configured. Lists every problem found, not only the first (CFG-1). */
+/** The application cannot start as it is configured. Lists every problem found, not only the first. */
 export class InvalidConfigurationError extends AgentRunsError {
   readonly code = 'INVALID_CONFIGURATION';
   readonly family = 'configuration';

@@ -1,6 +1,6 @@
 import { AgentRunsError } from '../agent-runs.error.js';
 
-/** The guardrail refused a message (STR-2); it was not stored. */
+/** The guardrail refused a message; it was not stored. */
 export class InputRefusedError extends AgentRunsError {
   readonly code = 'INPUT_REFUSED';
   readonly family = 'request';

@@ -1,6 +1,6 @@
 import { AgentRunsError } from '../agent-runs.error.js';
 
-/** The request id was used before with other input (SUB-2). */
+/** The request id was used before with other input. */
 export class RequestConflictError extends AgentRunsError {
   readonly code = 'REQUEST_CONFLICT';
   readonly family = 'request';

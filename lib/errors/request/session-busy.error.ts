@@ -1,6 +1,6 @@
 import { AgentRunsError } from '../agent-runs.error.js';
 
-/** The session has an unfinished run and `enqueue` was not given (SUB-4). */
+/** The session has an unfinished run and `enqueue` was not given. */
 export class SessionBusyError extends AgentRunsError {
   readonly code = 'SESSION_BUSY';
   readonly family = 'request';

@@ -1,6 +1,6 @@
 import { AgentRunsError } from '../agent-runs.error.js';
 
-/** `maxPendingRuns` runs are waiting already (SUB-7). `details.retryAfterMs` is a hint. */
+/** `maxPendingRuns` runs are waiting already. `details.retryAfterMs` is a hint. */
 export class TooManyPendingError extends AgentRunsError {
   readonly code = 'TOO_MANY_PENDING';
   readonly family = 'request';

@@ -1,6 +1,6 @@
 import { AgentRunsError } from '../agent-runs.error.js';
 
-/** No live worker can execute this run's agent version and definition (JRN-7a). */
+/** No live worker can execute this run's agent version and definition. */
 export class VersionUnavailableError extends AgentRunsError {
   readonly code = 'VERSION_UNAVAILABLE';
   readonly family = 'request';

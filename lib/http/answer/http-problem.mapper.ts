@@ -1,6 +1,6 @@
 /**
  * From what a route threw to what its caller is told. Only errors of the request family speak with their own words and details; of the store and of
- * anything unexpected the caller learns nothing but that it happened (spec 4.1: never a stack, SQL or internals).
+ * anything unexpected the caller learns nothing but that it happened (never a stack, SQL or internals).
  */
 import { HttpException } from '@nestjs/common';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';

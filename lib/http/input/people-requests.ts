@@ -1,5 +1,5 @@
 /**
- * The bodies and queries of the routes by which people take part in a run. Nothing but the literal words decides (PPL-3): no conversion, no other case, no
+ * The bodies and queries of the routes by which people take part in a run. Nothing but the literal words decides: no conversion, no other case, no
  * list of one. Who decides or sends is the actor, never the body.
  */
 import { INTERACTION_STATUSES } from '../../contracts/interaction.js';

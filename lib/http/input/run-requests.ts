@@ -1,5 +1,5 @@
 /**
- * The bodies and queries of the routes, from unverified values to what `RunService` is given (decision 32). What a field may be is written here once;
+ * The bodies and queries of the routes, from unverified values to what `RunService` is given. What a field may be is written here once;
  * the engine checks again what matters to it.
  */
 import { isIdentifier } from '../../contracts/identifier.js';

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 
 /**
  * Says of every method of a class that its parameters may be anything, as the compiler would where it emits metadata. The host's global pipes then leave
- * bodies and queries alone (decision 32), and its `ValidationPipe` has nothing to warn about: Nest from 12.5 on logs a line for each route without types.
+ * bodies and queries alone, and its `ValidationPipe` has nothing to warn about: Nest from 12.5 on logs a line for each route without types.
  */
 export function UntypedParameters(): ClassDecorator {
   return ({ prototype }) => {

@@ -1,5 +1,5 @@
 /**
- * An AI SDK language model as a `ModelClient` (MOD-1). One `doGenerate` per call: retries belong to the run, which commits each attempt first (MOD-2).
+ * An AI SDK language model as a `ModelClient`. One `doGenerate` per call: retries belong to the run, which commits each attempt first.
  * Whatever goes wrong comes out as a `ModelCallError` whose text is fit to be stored.
  */
 import type { ModelClient, ModelReply, ModelRequest } from '../../contracts/ports/model-client.port.js';

@@ -1,6 +1,6 @@
 /**
  * The answer behind an error: its status, the provider's message, and whether that answer is final whatever its status. Recognised by structure
- * (`statusCode` as the AI SDK's errors have it). Some gateways answer 200 with an error object inside (B088): its code or type is then the status.
+ * (`statusCode` as the AI SDK's errors have it). Some gateways answer 200 with an error object inside: its code or type is then the status.
  */
 import { isRetryableStatus } from '../../engine/values/retryable-status.js';
 import { thrownMessage, thrownProperty } from '../../engine/values/thrown-value.js';

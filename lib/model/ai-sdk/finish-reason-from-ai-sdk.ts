@@ -1,6 +1,6 @@
 /**
  * Why a reply ended. v2 gives a text, v3 and v4 `{ unified, raw }`. The provider's raw word wins where it says that the reply is cut or refused, for then
- * its calls must not run (MOD-3, B085, B097) and not every provider's package translates its word.
+ * its calls must not run and not every provider's package translates its word.
  */
 import type { FinishReason } from '../../contracts/journal-entry.js';
 

@@ -1,6 +1,6 @@
 /**
- * Whatever a model call failed with, as a `ModelCallError`: whether to ask again is decided by our own rule (MOD-2), not by the SDK's flag, and the text is
- * fit to be stored, shown and sent on (B165).
+ * Whatever a model call failed with, as a `ModelCallError`: whether to ask again is decided by our own rule, not by the SDK's flag, and the text is
+ * fit to be stored, shown and sent on.
  *
  * The text is the status and the provider's own message, masked and at most 300 code points; never that of a 401, 403 or 407, which like to repeat the
  * key. Bodies, headers, URLs and the error itself (as a cause) are left behind.

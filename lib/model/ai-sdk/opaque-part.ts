@@ -1,5 +1,5 @@
 /**
- * Parts that only their provider understands: calls it executed itself and their results, reasoning files, custom blocks, sources (MOD-9). They are kept
+ * Parts that only their provider understands: calls it executed itself and their results, reasoning files, custom blocks, sources. They are kept
  * as the provider gave them, together with its name, are never run, and no result is owed for them. Back to the same provider they go in the form its
  * specification wants in an assistant message; to any other provider they are left out as a whole, for it would take a foreign call for one of ours.
  */

@@ -1,6 +1,6 @@
 /**
- * Our transcript as an AI SDK prompt. Promises what strict providers ask for (B098, B071): no blank text, no empty message, call inputs that are objects,
- * a result with words in it for every call, well-formed UTF-16. What is opaque to us goes back as it came, or not at all (B099).
+ * Our transcript as an AI SDK prompt. Promises what strict providers ask for: no blank text, no empty message, call inputs that are objects,
+ * a result with words in it for every call, well-formed UTF-16. What is opaque to us goes back as it came, or not at all.
  */
 import type {
   AssistantMessage,

@@ -1,4 +1,4 @@
-/** A `doGenerate` result as our reply: normalised parts, finish reason and usage; nothing of request and response bodies or headers (MOD-9). */
+/** A `doGenerate` result as our reply: normalised parts, finish reason and usage; nothing of request and response bodies or headers. */
 import type { JsonObject } from '../../contracts/json.js';
 import type { FilePart } from '../../contracts/message.js';
 import type { ModelReply, ModelReplyCall, ModelReplyPart } from '../../contracts/ports/model-client.port.js';

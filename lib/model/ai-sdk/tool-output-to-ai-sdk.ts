@@ -1,4 +1,4 @@
-/** What a model is told about a call of its (MOD-4): never blank (B106), and in words that say what happened without calling a refusal a malfunction. */
+/** What a model is told about a call of its: never blank, and in words that say what happened without calling a refusal a malfunction. */
 import type { JsonValue } from '../../contracts/json.js';
 import type { ToolOutcome } from '../../contracts/message.js';
 import { isBlankText } from '../../engine/values/blank-text.js';

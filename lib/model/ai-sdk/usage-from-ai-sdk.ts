@@ -1,7 +1,7 @@
 /**
- * Token numbers of one reply (MOD-5): flat in v2, nested in v3 and v4. What a provider did not report stays unknown; what is no count (negative, text,
+ * Token numbers of one reply: flat in v2, nested in v3 and v4. What a provider did not report stays unknown; what is no count (negative, text,
  * NaN) counts as not reported. Cached input is a part of the input, reasoning a part of the output: providers that report them beside instead of inside
- * are recognised where the numbers show it (B094).
+ * are recognised where the numbers show it.
  */
 import type { Usage } from '../../contracts/usage.js';
 

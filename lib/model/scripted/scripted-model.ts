@@ -1,5 +1,5 @@
 /**
- * A language model for tests and demonstrations (MOD-1): answers by a script, keeps every request, and is as strict about transcripts as the strictest
+ * A language model for tests and demonstrations: answers by a script, keeps every request, and is as strict about transcripts as the strictest
  * provider. It makes no request, needs no key and always answers the same.
  */
 import type { ModelClient, ModelReply, ModelReplyPart, ModelRequest } from '../../contracts/ports/model-client.port.js';

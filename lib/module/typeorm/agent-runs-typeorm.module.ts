@@ -51,7 +51,7 @@ export class AgentRunsTypeOrmModule {
   }
 }
 
-/** Decision 12: a transactional tool holds one connection while our own statements need another. */
+/** A transactional tool holds one connection while our own statements need another. */
 function poolCheck(source: DataSource): StoreCheck {
   return ({ transactionalTools }) => {
     const size = connectionPoolSize(source.options);

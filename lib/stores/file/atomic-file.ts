@@ -1,4 +1,4 @@
-/** Files that are there as a whole or not at all: written aside, flushed, renamed into place, the directory flushed (STO-7). For the owner's eyes only. */
+/** Files that are there as a whole or not at all: written aside, flushed, renamed into place, the directory flushed. For the owner's eyes only. */
 import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { FileHandle } from 'node:fs/promises';

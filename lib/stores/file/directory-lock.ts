@@ -1,5 +1,5 @@
 /**
- * One process per directory (STO-7). The lock is a file that names its owner: host, pid, start of the process, token. A living owner refuses everybody
+ * One process per directory. The lock is a file that names its owner: host, pid, start of the process, token. A living owner refuses everybody
  * else; a dead one of this host is taken over; what cannot be judged from here (another host, a pid that another process has now, an unreadable file)
  * blocks and says how to clear it. Taking over is itself done under a lock of the same kind, so that two processes that find one dead owner do not both
  * succeed it.

@@ -1,4 +1,4 @@
-/** The format version of a directory (STO-6): a newer one is refused before anything is read or written. */
+/** The format version of a directory: a newer one is refused before anything is read or written. */
 import { readFile } from 'node:fs/promises';
 import { BrokenStoreError } from '../../errors/store/broken-store.error.js';
 import { NewerSchemaError } from '../../errors/store/newer-schema.error.js';

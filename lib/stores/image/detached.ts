@@ -1,5 +1,5 @@
 /**
- * A detached copy by the rules of JSON (STO-2): nothing that a caller holds is ever the same object as something stored. `__proto__` stays an own key,
+ * A detached copy by the rules of JSON: nothing that a caller holds is ever the same object as something stored. `__proto__` stays an own key,
  * lone surrogates and NUL survive, `undefined` fields are dropped.
  */
 export function detached<T>(value: T): T {

@@ -5,7 +5,7 @@
 import type { InboxMessage, Interaction } from '../../contracts/interaction.js';
 import type { RunChange, RunRecord, RunTotals, SessionRecord } from '../../contracts/run.js';
 
-/** One journal row: the entries of one commit (decision 4). */
+/** One journal row: the entries of one commit. */
 export interface JournalRow {
   /** Sequence of the first entry. */
   first: number;

@@ -1,4 +1,4 @@
-/** What a store is asked by people and programs: journals, lists, interactions, metrics. Answers are detached; summaries carry no content (STO-8). */
+/** What a store is asked by people and programs: journals, lists, interactions, metrics. Answers are detached; summaries carry no content. */
 import { askPlace } from '../../contracts/ask-place.js';
 import type { Interaction } from '../../contracts/interaction.js';
 import type { JournalEntry, SequencedEntry } from '../../contracts/journal-entry.js';

@@ -1,7 +1,7 @@
 /**
  * The three doors through which a run changes: create, append, transition. Each runs in one turn of the event loop, which is its lock: it reads, asks the
- * decider with detached copies, checks, and only then commits, so that a refusal of any kind writes nothing (STO-1). Every append is fenced by attempt and
- * status (I3), settled runs are left only as RUN-1 allows (I4).
+ * decider with detached copies, checks, and only then commits, so that a refusal of any kind writes nothing. Every append is fenced by attempt and
+ * status (I3), settled runs are left only as the transition table allows (I4).
  */
 import type { Interaction, InboxMessage } from '../../contracts/interaction.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';

@@ -1,4 +1,4 @@
-/** Ownership as the image judges it: by its own clock and the worker's row (I12, decision 13). A lease is live while its end lies in the future. */
+/** Ownership as the image judges it: by its own clock and the worker's row (I12). A lease is live while its end lies in the future. */
 import type { LeaseView } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord } from '../../contracts/run.js';
 import type { ImageTables } from './image-tables.js';

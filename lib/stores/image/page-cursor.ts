@@ -1,4 +1,4 @@
-/** Cursors of lists: the place of the last row shown, so that rows that come and go elsewhere move nothing (STO-8). Opaque to callers. */
+/** Cursors of lists: the place of the last row shown, so that rows that come and go elsewhere move nothing. Opaque to callers. */
 import { InvalidCursorError } from '../../errors/request/invalid-cursor.error.js';
 
 /** What the rows of a list are sorted by, in this order. */

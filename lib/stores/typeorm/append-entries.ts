@@ -1,6 +1,6 @@
 /**
  * Group `append`, the parts every database shares: the form of a row, and what an append means that landed no row. The statement itself is each twin's own,
- * because it is the hot path: one row, fenced inside the statement by attempt and status (I3, decision 1).
+ * because it is the hot path: one row, fenced inside the statement by attempt and status (I3).
  */
 import type { AppendRequest } from '../../contracts/ports/run-store.port.js';
 import { FencedError } from '../../errors/store/fenced.error.js';
@@ -11,7 +11,7 @@ import { queryOne, type Program } from './program.js';
 import { totalsText } from './run.mapper.js';
 import { packed, type Holds } from './sharing.js';
 
-/** An append with its text made, before any transaction begins (STO-3). */
+/** An append with its text made, before any transaction begins. */
 export interface PreparedAppend extends WrittenRow {
   readonly count: number;
   readonly totals: string;
@@ -57,7 +57,7 @@ const statements = perDialect(({ tables }) => ({
 }));
 
 /**
- * Why an append landed no row. Returns where nothing is wrong: the identical row is there already (STO-1), or there was nothing to append. The row is looked
+ * Why an append landed no row. Returns where nothing is wrong: the identical row is there already, or there was nothing to append. The row is looked
  * for before the fence: one that landed stands, even if its run was cancelled or taken over before its owner could be told.
  * @throws FencedError, SequenceConflictError
  */

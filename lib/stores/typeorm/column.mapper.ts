@@ -1,6 +1,6 @@
 /**
  * Single values between our types and what drivers take and give. JSON goes in as text whose escapes keep lone surrogates and NUL (RFC 8259), so that no
- * database sees a character it refuses; it is read back from text, or from a value that a driver has parsed already (STO-2).
+ * database sees a character it refuses; it is read back from text, or from a value that a driver has parsed already.
  */
 import { createHash } from 'node:crypto';
 import { JournalCorruptError } from '../../errors/store/journal-corrupt.error.js';

@@ -1,6 +1,6 @@
 /**
- * Group `create`: a run, its first entries and its session's row, in one transaction (SUB-1). The session's row is locked first, so the order of a session is
- * decided here (SUB-4); a request id that somebody else commits at the same moment is a lost race, after which everything is read and decided again (SUB-2).
+ * Group `create`: a run, its first entries and its session's row, in one transaction. The session's row is locked first, so the order of a session is
+ * decided here; a request id that somebody else commits at the same moment is a lost race, after which everything is read and decided again.
  * In a transaction of the host the isolation level is the host's: nothing that is not there is read with a lock, and what others have committed since its
  * snapshot is looked for outside of it.
  */

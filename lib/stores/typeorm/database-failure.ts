@@ -1,6 +1,6 @@
 /**
  * What went wrong in the database, told by its code alone. Drivers' own messages and errors carry statements and values, so they are neither passed on nor
- * kept as a cause (EVT-4). Inside the store a failure is judged by its verdict; callers get one of the store errors.
+ * kept as a cause. Inside the store a failure is judged by its verdict; callers get one of the store errors.
  */
 import { PayloadTooLargeError } from '../../errors/request/payload-too-large.error.js';
 import { BrokenStoreError } from '../../errors/store/broken-store.error.js';

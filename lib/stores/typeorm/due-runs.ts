@@ -1,6 +1,6 @@
 /**
  * Group `due`: what a worker's poll asks, in one cheap statement however many runs there are: claimable candidates, the state of the runs it holds, and the
- * clock. A plain read: each candidate is claimed by a transition that decides again under the lock (OWN-1).
+ * clock. A plain read: each candidate is claimed by a transition that decides again under the lock.
  */
 import { offerText, type Offer } from '../../contracts/agent-definition.js';
 import type { DueAnswer, DueQuery } from '../../contracts/ports/run-store.port.js';

@@ -1,4 +1,4 @@
-/** One journal row: the entries of one commit, their place, and the totals after them (decision 4). */
+/** One journal row: the entries of one commit, their place, and the totals after them. */
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { RunTotals } from '../../contracts/run.js';
 import { perDialect, type Dialect } from './dialect.js';

@@ -1,4 +1,4 @@
-/** Group of lists: approvals and questions, oldest first, those of one moment by run and in call order (STO-8, PPL-9). Walks indexes as `list-runs.ts` does. */
+/** Group of lists: approvals and questions, oldest first, those of one moment by run and in call order. Walks indexes as `list-runs.ts` does. */
 import { askPlace } from '../../contracts/ask-place.js';
 import {
   INTERACTION_STATUSES,

@@ -1,5 +1,5 @@
 /**
- * Group of lists: runs, newest first (STO-8). A page costs what it shows, however many runs there are: every way to ask walks an index in the order of the list,
+ * Group of lists: runs, newest first. A page costs what it shows, however many runs there are: every way to ask walks an index in the order of the list,
  * and the rest of a row is read for those that are shown.
  */
 import type { ListQuery, Page } from '../../contracts/ports/run-store.port.js';

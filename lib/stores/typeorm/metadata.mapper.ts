@@ -1,4 +1,4 @@
-/** Metadata of a run as rows that can be looked up by value (decision 27). The authoritative copy, with its types, is on the run. */
+/** Metadata of a run as rows that can be looked up by value. The authoritative copy, with its types, is on the run. */
 import type { RunMetadata } from '../../contracts/run.js';
 import { searchable } from './column.mapper.js';
 import type { SqlValue } from './program.js';

@@ -1,4 +1,4 @@
-/** Group of plain reads of one thing: a run, its journal, a session. A journal that cannot be read blocks its own run only (STO-4). */
+/** Group of plain reads of one thing: a run, its journal, a session. A journal that cannot be read blocks its own run only. */
 import type { JournalEntry, SequencedEntry } from '../../contracts/journal-entry.js';
 import type { LeaseView } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord, SessionRecord } from '../../contracts/run.js';

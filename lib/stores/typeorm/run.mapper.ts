@@ -1,5 +1,5 @@
 /**
- * A run between our record and its rows: the header in `agent_runs`, the sequence and the totals on the last row of its journal (decision 4). The list of
+ * A run between our record and its rows: the header in `agent_runs`, the sequence and the totals on the last row of its journal. The list of
  * columns here is the only one; statements are built from it.
  */
 import type { LeaseView } from '../../contracts/ports/run-store.port.js';
@@ -94,7 +94,7 @@ export function heldBy({ kind }: Pick<RunColumn, 'kind'>): Holds {
   return kind === 'number' || kind === 'flag' ? 'number' : 'text';
 }
 
-/** A header ready to be written. Its text is made before the transaction begins where the caller can (STO-3). */
+/** A header ready to be written. Its text is made before the transaction begins where the caller can. */
 export function headerOf(run: RunRecord): SqlValue[] {
   return RUN_COLUMNS.map(({ property, kind }) => toColumn(kind, run[property]));
 }

@@ -1,5 +1,5 @@
 /**
- * How the same statement of several programs is one, where transactions share a commit (decision 5). The statement for many reads the parameters of each from
+ * How the same statement of several programs is one, where transactions share a commit. The statement for many reads the parameters of each from
  * a table that comes as one JSON text: one prepared shape for any number of programs, and the cheapest way to hand over many values on both servers.
  * In it `v.p1`, `v.p2` … stand where the statement for one has its first, second … `?`, and `v.place` tells the programs apart.
  */

@@ -1,5 +1,5 @@
 /**
- * Group `metrics` (OPS-2): counts without ids or content. Bounded: a count stops after {@link BOUND} rows of a kind, which is then what it tells; what it tells of a
+ * Group `metrics`: counts without ids or content. Bounded: a count stops after {@link BOUND} rows of a kind, which is then what it tells; what it tells of a
  * longer journal is the server's estimate. Operations are summed from the headers, which carry the number since their last change, and from the last journal rows
  * of the few runs that are running.
  */

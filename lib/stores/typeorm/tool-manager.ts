@@ -1,5 +1,5 @@
 /**
- * The EntityManager that a `transactional` tool gets as `context.manager` (JRN-5b). It stands on the transaction's query runner through a proxy that can be
+ * The EntityManager that a `transactional` tool gets as `context.manager`. It stands on the transaction's query runner through a proxy that can be
  * cut: from then on everything obtained through it, repositories and query builders included, fails with one clear error. The proxy also keeps the tool from
  * ending a transaction that is not its own; nested ones (savepoints) are.
  */

@@ -1,6 +1,6 @@
 /**
  * The durable store: runs live in the host's own database, on the host's own connection or pool, below the ORM. No entity is registered with the data source,
- * so that its `synchronize` and `migration:generate` never touch our tables (decision 28). This class only names the groups of the port; what a transaction is
+ * so that its `synchronize` and `migration:generate` never touch our tables. This class only names the groups of the port; what a transaction is
  * on each database is in `sqlite/` and `pooled/`.
  */
 import type { DataSource } from 'typeorm';

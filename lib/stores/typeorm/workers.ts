@@ -1,4 +1,4 @@
-/** Group of worker rows: one row per process carries the lease of all its runs (decision 13). Judged by the database's clock alone (I12). */
+/** Group of worker rows: one row per process carries the lease of all its runs. Judged by the database's clock alone (I12). */
 import type { Offer } from '../../contracts/agent-definition.js';
 import type { WorkerBeat, WorkerRecord } from '../../contracts/ports/run-store.port.js';
 import { fromColumn } from './column.mapper.js';

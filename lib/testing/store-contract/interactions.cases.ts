@@ -1,4 +1,4 @@
-/** PPL-3, PPL-4, PPL-9, STR-1, I7: asks and messages are decided, used and delivered once, and found again by anybody. */
+/** I7: asks and messages are decided, used and delivered once, and found again by anybody. */
 import assert from 'node:assert/strict';
 import type { InboxMessage, Interaction } from '../../contracts/interaction.js';
 import type { InteractionQuery, LockedRun, RunStore } from '../../contracts/ports/run-store.port.js';

@@ -1,4 +1,4 @@
-/** EVT-1, STO-1, OWN-2: the journal of a run is one gapless line, written by one attempt at a time, and every reader sees a beginning of it. */
+/** The journal of a run is one gapless line, written by one attempt at a time, and every reader sees a beginning of it. */
 import assert from 'node:assert/strict';
 import type { JsonValue } from '../../contracts/json.js';
 import {

@@ -1,4 +1,4 @@
-/** STO-8: lists page in a stable order by an opaque cursor, filter exactly, and carry no content. */
+/** Lists page in a stable order by an opaque cursor, filter exactly, and carry no content. */
 import assert from 'node:assert/strict';
 import type { ListQuery, RunStore } from '../../contracts/ports/run-store.port.js';
 import { anInteraction, ask, change, loaded, note, refusedWith, sameJson, submit, upTo } from './scenario.js';

@@ -1,4 +1,4 @@
-/** OPS-2: what operators are told is counted from what is stored. */
+/** What operators are told is counted from what is stored. */
 import assert from 'node:assert/strict';
 import { RUN_STATUSES } from '../../contracts/run-status.js';
 import {

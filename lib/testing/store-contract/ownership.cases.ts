@@ -1,4 +1,4 @@
-/** OWN-1 to OWN-5, JRN-7a, I11, I12: who may execute a run is judged by the clock of the store and the row of its worker. */
+/** I11, I12: who may execute a run is judged by the clock of the store and the row of its worker. */
 import assert from 'node:assert/strict';
 import type { Offer } from '../../contracts/agent-definition.js';
 import type { DueQuery, OverdueQuery } from '../../contracts/ports/run-store.port.js';

@@ -1,4 +1,4 @@
-/** SUB-4, SUB-5, I6: one run of a session at a time, first in first out, in the order the store gave. */
+/** I6: one run of a session at a time, first in first out, in the order the store gave. */
 import assert from 'node:assert/strict';
 import { isSettled } from '../../contracts/run-status.js';
 import { change, journal, loaded, sameJson, settleInSession, submit, upTo } from './scenario.js';

@@ -1,5 +1,5 @@
 /**
- * What holds between processes (decision 34): for stores that several of them may open. Two instances over the same data stand for two processes; nothing
+ * What holds between processes: for stores that several of them may open. Two instances over the same data stand for two processes; nothing
  * one of them remembers may decide for the other.
  */
 import assert from 'node:assert/strict';

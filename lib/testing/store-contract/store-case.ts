@@ -24,7 +24,7 @@ export interface StoreUnderTest {
 export type StoreFactory = () => Promise<StoreUnderTest>;
 
 export interface StoreCase {
-  /** The requirement, e.g. `OWN-1`. */
+  /** The requirement it checks. */
   readonly id: string;
   /** A sentence about behaviour. */
   readonly title: string;

@@ -1,4 +1,4 @@
-/** SUB-1, SUB-2, SUB-7 and the uniqueness of STO-1: how a run comes to be, once. */
+/** How a run comes to be, once. */
 import assert from 'node:assert/strict';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { aRun, journal, loaded, note, notesOf, sameJson, submit, totalsOf, upTo } from './scenario.js';

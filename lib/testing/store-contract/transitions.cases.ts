@@ -1,4 +1,4 @@
-/** STO-1, RUN-1, I4: a transition reads under a lock, decides, and writes all of what was decided or nothing. */
+/** I4: a transition reads under a lock, decides, and writes all of what was decided or nothing. */
 import assert from 'node:assert/strict';
 import type { RunChange } from '../../contracts/run.js';
 import { isSettled } from '../../contracts/run-status.js';

@@ -1,4 +1,4 @@
-/** STO-2, JRN-9: what goes in comes out, exactly, and never as the object somebody else holds. */
+/** What goes in comes out, exactly, and never as the object somebody else holds. */
 import assert from 'node:assert/strict';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { RunStore } from '../../contracts/ports/run-store.port.js';

@@ -1,5 +1,5 @@
 /**
- * The tables as they stand after the last schema step, for hosts that want to query them through TypeORM (decision 28). The store itself uses none of this. A
+ * The tables as they stand after the last schema step, for hosts that want to query them through TypeORM. The store itself uses none of this. A
  * test compares every type and index with a migrated database, so that a host's `migration:generate` finds nothing to do.
  */
 

@@ -1,4 +1,4 @@
-/** Version 1 of the tables on MySQL and MariaDB. Indexes stand in the table: MySQL has no CREATE INDEX IF NOT EXISTS. Key columns compare byte by byte (STO-5). */
+/** Version 1 of the tables on MySQL and MariaDB. Indexes stand in the table: MySQL has no CREATE INDEX IF NOT EXISTS. Key columns compare byte by byte. */
 const ASCII = 'CHARACTER SET ascii COLLATE ascii_bin';
 const UNICODE = 'CHARACTER SET utf8mb4 COLLATE utf8mb4_bin';
 const TABLE = `ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT ${UNICODE}`;

@@ -1,5 +1,5 @@
 /**
- * Version 1 of the tables on PostgreSQL. Key columns have the collation "C": they compare byte by byte (STO-5). Every run passes through the indexes that workers
+ * Version 1 of the tables on PostgreSQL. Key columns have the collation "C": they compare byte by byte. Every run passes through the indexes that workers
  * poll and is dead there afterwards, so its table is vacuumed sooner than one that is only read.
  */
 

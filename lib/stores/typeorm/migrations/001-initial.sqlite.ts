@@ -1,4 +1,4 @@
-/** Version 1 of the tables on SQLite: plain rowid tables (decision 4), partial indexes where a column is mostly null. Wide columns come last. */
+/** Version 1 of the tables on SQLite: plain rowid tables, partial indexes where a column is mostly null. Wide columns come last. */
 export const INITIAL_SQLITE: readonly string[] = [
   `CREATE TABLE IF NOT EXISTS "agent_runs" (
     "id" varchar(191) PRIMARY KEY NOT NULL,

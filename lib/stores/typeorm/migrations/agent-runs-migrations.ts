@@ -1,4 +1,4 @@
-/** The schema steps as TypeORM migrations, for hosts that migrate everything with TypeORM's runner (decision 29). */
+/** The schema steps as TypeORM migrations, for hosts that migrate everything with TypeORM's runner. */
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 import type { DatabaseType } from '../dialect.js';
 import { dialectOf } from '../dialect-of.js';

@@ -1,5 +1,5 @@
 /**
- * Group `schema`: which version the tables have, and how they are brought to ours (STO-6, decision 29). The version is read again under the lock, so of
+ * Group `schema`: which version the tables have, and how they are brought to ours. The version is read again under the lock, so of
  * several processes that start at once one migrates and the others find it done. Host databases migrated by TypeORM's runner get the same steps.
  */
 import { InvalidConfigurationError } from '../../../errors/configuration/invalid-configuration.error.js';

@@ -1,4 +1,4 @@
-/** What about a server, or about a host's connection to it, would break runs later, told when the store opens (CFG-1). */
+/** What about a server, or about a host's connection to it, would break runs later, told when the store opens. */
 import type { DataSourceOptions } from 'typeorm';
 import type { Row } from '../program.js';
 

@@ -1,6 +1,6 @@
 /**
- * MySQL 8.4 and 9, and MariaDB 10.6 and newer. Written to both manuals; where they differ, the type says which. Key columns are ASCII with a binary collation
- * (STO-5), JSON columns LONGTEXT.
+ * MySQL 8.4 and 9, and MariaDB 10.6 and newer. Written to both manuals; where they differ, the type says which. Key columns are ASCII with a binary collation,
+ * JSON columns LONGTEXT.
  */
 import { marks, tableNames, type DatabaseType, type Dialect } from '../dialect.js';
 import type { Holds, Sharing } from '../sharing.js';

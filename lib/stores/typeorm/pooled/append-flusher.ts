@@ -1,7 +1,7 @@
 /**
  * The hot path on a database with a pool: appends of different runs share a statement while another one is on its way, and a run alone never waits for
  * company. A batch leaves out rows that somebody holds; what did not land for certain is appended alone, waiting for its row, and only that answer counts as
- * fenced or conflicting (decision 1). Repeating an append is always right: the primary key refuses the second one, and the identical row is a success.
+ * fenced or conflicting. Repeating an append is always right: the primary key refuses the second one, and the identical row is a success.
  */
 import { StoreUnavailableError } from '../../../errors/store/store-unavailable.error.js';
 import { explainAppend, type PreparedAppend } from '../append-entries.js';

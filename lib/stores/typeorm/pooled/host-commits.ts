@@ -1,5 +1,5 @@
 /**
- * Tells when the outermost commit of a host's transaction has made a run visible (decision 22). TypeORM broadcasts for savepoints too, so its query runner is
+ * Tells when the outermost commit of a host's transaction has made a run visible. TypeORM broadcasts for savepoints too, so its query runner is
  * asked whether a transaction is still open, and the run is looked for: its savepoint may have been rolled back although the transaction was committed.
  */
 import type { DataSource, EntitySubscriberInterface, QueryRunner } from 'typeorm';

@@ -1,7 +1,7 @@
 /**
  * Transactions of our own on a database with a pool. They run at READ COMMITTED, are rolled back explicitly whatever ended them, and are repeated with jitter on
- * the database's own conflicts (decision 7). One whose COMMIT got no answer is looked up before it is repeated, and again after: what was still on its way
- * may land between the two (decision 6).
+ * the database's own conflicts. One whose COMMIT got no answer is looked up before it is repeated, and again after: what was still on its way
+ * may land between the two.
  */
 import { StoreConflictError } from '../../../errors/store/store-conflict.error.js';
 import { StoreUnavailableError } from '../../../errors/store/store-unavailable.error.js';

@@ -1,7 +1,7 @@
 /**
  * A database with a pool of connections behind the store: MySQL, MariaDB, Postgres. Transactions of our own run at READ COMMITTED, are rolled back explicitly
- * whatever ended them, and are repeated with jitter on the database's own conflicts (decision 7); one whose COMMIT got no answer is looked up before
- * anything is repeated (decision 6). Inside the host's transaction nothing is repeated.
+ * whatever ended them, and are repeated with jitter on the database's own conflicts; one whose COMMIT got no answer is looked up before
+ * anything is repeated. Inside the host's transaction nothing is repeated.
  */
 import type { DataSource } from 'typeorm';
 import type { ToolTransaction } from '../../../contracts/ports/run-store.port.js';

@@ -14,7 +14,7 @@ export interface DriverConnection {
   control(sql: string): Promise<void>;
   /** Gives it back to the pool. */
   release(): void;
-  /** Cuts it: what runs on it fails, and the pool makes another (decision 10). */
+  /** Cuts it: what runs on it fails, and the pool makes another. */
   destroy(): void;
 }
 

@@ -1,8 +1,8 @@
 /**
- * A transactional tool on a database with a pool (JRN-5b, decision 12): a query runner of its own, a savepoint at the start, its release immediately before the
+ * A transactional tool on a database with a pool: a query runner of its own, a savepoint at the start, its release immediately before the
  * append, the fence last, so that no lock on our tables is held while the tool's method runs. A lost answer to COMMIT is settled by reading the journal row
  * back, after the run's row could be locked: nothing that was still on its way can land after that. What the database does not answer in time is ended by
- * cutting the connection, which then never goes back to the pool (decision 10).
+ * cutting the connection, which then never goes back to the pool.
  */
 import type { DataSource, QueryRunner } from 'typeorm';
 import type { AppendRequest, ToolTransaction } from '../../../contracts/ports/run-store.port.js';

@@ -1,5 +1,5 @@
 /**
- * Transactions of different runs share one of the database: its BEGIN and COMMIT, and each statement that they have in common (decision 5). A run alone never
+ * Transactions of different runs share one of the database: its BEGIN and COMMIT, and each statement that they have in common. A run alone never
  * waits for company. What the group cannot do at once, it does not do: a run whose row somebody holds, one that another member touches too, and everything
  * after a failure goes alone, where waiting, repeating and the error are its own. The group waits for nobody but, briefly, for a key that somebody is
  * inserting; so groups cannot deadlock with each other, with single transactions, or with heartbeats.

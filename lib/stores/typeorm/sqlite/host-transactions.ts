@@ -1,6 +1,6 @@
 /**
  * Tells when the host's transaction on the shared connection is over: by TypeORM's events where the host uses TypeORM for it, by looking again where it does
- * not. A commit event alone says nothing, since TypeORM also sends it when only a savepoint was released; the connection itself is asked (decision 11).
+ * not. A commit event alone says nothing, since TypeORM also sends it when only a savepoint was released; the connection itself is asked.
  */
 import type { DataSource, EntitySubscriberInterface } from 'typeorm';
 

@@ -1,5 +1,5 @@
 /**
- * A transactional tool on SQLite (JRN-5b, decision 12). It has the one connection to itself; statements of the host that run meanwhile are part of it, which
+ * A transactional tool on SQLite. It has the one connection to itself; statements of the host that run meanwhile are part of it, which
  * the guide says. It begins, and it ends, each in one synchronous turn on the raw connection, with TypeORM's own count of transactions kept in step: a host
  * that starts a transaction at any moment gets a savepoint inside, never a second BEGIN, and no "commit" of ours can turn out to have been a savepoint's.
  */
