@@ -35,7 +35,7 @@ export { InjectRunStore } from './decorators/inject-run-store.decorator.js';
 export { ASK_USER } from './engine/ask-user-tool.js';
 
 // What tools get and give
-export { didNotHappen, happened, unknown } from './tools/probe-outcomes.js';
+export { didNotHappen, happened, outcomeUnknown } from './tools/probe-outcomes.js';
 export type {
   ApprovalGiven,
   ApprovalRequest,

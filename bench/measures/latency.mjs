@@ -50,7 +50,7 @@ async function answerToModel(app, answering) {
   const { interactions } = await answering.runs.get(runId);
   const requested = nextRequest(app);
   const startedAt = performance.now();
-  await answering.runs.respond(runId, interactions[0].id, { decision: 'approve', approver: 'bench' });
+  await answering.runs.respond(runId, interactions[0].id, { decision: 'approve', by: 'bench' });
   const latency = (await requested) - startedAt;
   await app.runs.result(runId);
   return latency;

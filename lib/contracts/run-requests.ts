@@ -86,14 +86,20 @@ export type ToolResolution = ({ output: JsonValue } | { error: { message: string
 export type InteractionResponse = (
   | {
       decision: 'approve';
-      approver: string;
-      note?: string;
-      /** Full replacement; validated, and judged by the approval rule again. */ arguments?: JsonObject;
+      /** Full replacement; validated, and judged by the approval rule again. */
+      arguments?: JsonObject;
     }
-  | { decision: 'deny'; approver: string; note?: string }
-  | { action: 'accept'; by: string; note?: string; /** One per question id. */ answers: JsonObject }
-  | { action: 'decline' | 'cancel'; by: string; note?: string }
+  | { decision: 'deny' }
+  | {
+      action: 'accept';
+      /** One per question id. */
+      answers: JsonObject;
+    }
+  | { action: 'decline' | 'cancel' }
 ) & {
+  /** Who decides, from the host's authentication. */
+  by: string;
+  note?: string;
   /**
    * The roles of whoever decides, from the host's authentication. Given, they must contain the ask's `approverRole`; without them the caller is trusted to
    * have looked. Not stored.

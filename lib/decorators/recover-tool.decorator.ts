@@ -3,7 +3,7 @@ import { RECOVER_TOOL_METADATA } from './agent-runs-metadata.tokens.js';
 
 /**
  * Declares a method of a provider as the probe of a tool with `recovery: 'probe'`: `method(call: InterruptedToolCall): ProbeResult`. It finds out whether an
- * interrupted call had its effect, changes nothing, and answers `happened(result)`, `didNotHappen()` or `unknown()`. Enhancers do not apply to it.
+ * interrupted call had its effect, changes nothing, and answers `happened(result)`, `didNotHappen()` or `outcomeUnknown()`. Enhancers do not apply to it.
  * @param tool the tool's name, for all its versions, or `name@version`
  */
 export function RecoverTool(tool: string): MethodDecorator {

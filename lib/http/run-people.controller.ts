@@ -50,8 +50,7 @@ export abstract class RunPeopleController {
     await this.access.decide(actor, runId, interactionId);
     const decision = readDecision(request.body);
     const { id: by, roles = [] } = actor;
-    const response = 'decision' in decision ? { ...decision, approver: by, roles } : { ...decision, by, roles };
-    return this.runs.respond(runId, interactionId, response);
+    return this.runs.respond(runId, interactionId, { ...decision, by, roles });
   }
 
   @Post('runs/:id/steer')

@@ -12,6 +12,6 @@ export function didNotHappen(): ProbeResult {
 }
 
 /** Nobody can say: the run needs a person. */
-export function unknown(): ProbeResult {
+export function outcomeUnknown(): ProbeResult {
   return { result: 'unknown' };
 }

@@ -70,7 +70,7 @@ describe.each(ALL_ENGINE_STORES)('on $name', ({ open, isServer }) => {
       onEvent: ({ type, runId, details }) => {
         if (type !== 'interaction.requested') return;
         void office.engine?.runs
-          .respond(runId, String(details['interactionId']), { decision: 'approve', approver: 'ann' })
+          .respond(runId, String(details['interactionId']), { decision: 'approve', by: 'ann' })
           .catch((error: unknown) => refusals.push(error));
       },
     };
@@ -239,7 +239,7 @@ describe.each(ALL_ENGINE_STORES)('on $name', ({ open, isServer }) => {
       deduplicated: true,
     });
     const [ask] = (await second.runs.get(id)).interactions;
-    await second.runs.respond(id, ask?.id as string, { decision: 'approve', approver: 'ann', arguments: turned });
+    await second.runs.respond(id, ask?.id as string, { decision: 'approve', by: 'ann', arguments: turned });
     expect((await second.runs.result(id)).status).toBe('completed');
     expect(paid).toEqual([args]);
     expect(requests[1]).toContain(JSON.stringify(opaque));
@@ -302,7 +302,7 @@ describe.each(ALL_ENGINE_STORES)('on $name', ({ open, isServer }) => {
     await until(async () => (await journalOf(opened.store, first.id)).at(-1)?.type === 'operation.late_result');
     expect(await all()).toEqual(before);
     expect((await second.runs.get(first.id)).status).toBe('cancelled');
-    await second.runs.respond(id, waiting.interactions[0]?.id as string, { decision: 'approve', approver: 'ann' });
+    await second.runs.respond(id, waiting.interactions[0]?.id as string, { decision: 'approve', by: 'ann' });
     expect((await second.runs.result(id)).status).toBe('completed');
   });
 

@@ -32,7 +32,7 @@ describe.each(ALL_ENGINE_STORES)('a reply on $name', ({ open }) => {
     const first = await engineOver(shared.store, agent(scriptedModel(script), [gated()]));
     const run = await first.runs.startAndWait({ agent: 'support', prompt: 'go' });
     const told = (await first.runs.messages(run.id)).at(-1)!;
-    await first.runs.respond(run.id, run.interactions[0]!.id, { decision: 'approve', approver: 'ann' });
+    await first.runs.respond(run.id, run.interactions[0]!.id, { decision: 'approve', by: 'ann' });
     await first.stop();
 
     const model = scriptedModel(script, { place: 'transcript' });

@@ -46,8 +46,8 @@ const METHODS: Record<string, Call> = {
   retry: (runs, id) => runs.retry(id),
   cancel: (runs, id) => runs.cancel(id, { by }),
   resolveTool: (runs, id) => runs.resolveTool(id, { key: 'r1.m1.t0', output: 1, by }),
-  'respond (run)': (runs, id) => runs.respond(id, 'i', { decision: 'approve', approver: by }),
-  'respond (interaction)': (runs, id) => runs.respond('r', id, { decision: 'approve', approver: by }),
+  'respond (run)': (runs, id) => runs.respond(id, 'i', { decision: 'approve', by }),
+  'respond (interaction)': (runs, id) => runs.respond('r', id, { decision: 'approve', by }),
   steer: (runs, id) => runs.steer(id, 'go left', { sender: by }),
   interrupt: (runs, id) => runs.interrupt(id, { by }),
   restart: (runs, id) => runs.restart(id),
@@ -148,10 +148,10 @@ describe('ids from outside', () => {
   it('PPL-3: an ask of another run is not found', async () => {
     const { engine, store } = await world();
     await submit(store, { id: 'other', requestId: 'other', requestScope: 'run:other' });
-    expect(await outcome(() => engine.runs.respond('other', 'i', { decision: 'approve', approver: by }))).toBe(
+    expect(await outcome(() => engine.runs.respond('other', 'i', { decision: 'approve', by }))).toBe(
       'INTERACTION_NOT_FOUND',
     );
-    expect(await outcome(() => engine.runs.respond('r', 'nothing', { decision: 'approve', approver: by }))).toBe(
+    expect(await outcome(() => engine.runs.respond('r', 'nothing', { decision: 'approve', by }))).toBe(
       'INTERACTION_NOT_FOUND',
     );
   });

@@ -53,7 +53,7 @@ describe('a validator that hangs', () => {
     await clock.advance(TIMEOUT_MS);
     const [ask] = (await engine.runs.pendingInteractions({ runId: id })).interactions;
     const edit = (args: Record<string, number | boolean>) =>
-      engine.runs.respond(id, ask!.id, { decision: 'approve', approver: 'ann', arguments: args });
+      engine.runs.respond(id, ask!.id, { decision: 'approve', by: 'ann', arguments: args });
     const refused = expect(edit({ n: 5, hang: true })).rejects.toMatchObject({
       code: 'INVALID_ARGUMENTS',
       details: { problems: ['the check of the arguments did not end within 1000 ms'] },

@@ -102,7 +102,7 @@ describe('a run whose version nobody has', () => {
     const [asked] = (await first.runs.get(run.id)).interactions;
     await first.stop();
     const second = await engineOver(store, version({ version: '2', hash: 'hash-2' }), settings, clock);
-    await second.runs.respond(run.id, asked?.id as string, { decision: 'approve', approver: 'ann' });
+    await second.runs.respond(run.id, asked?.id as string, { decision: 'approve', by: 'ann' });
     await clock.advance(61_000);
     await sweep(second, clock);
     expect(await second.runs.get(run.id)).toMatchObject({

@@ -57,7 +57,7 @@ const NO_DECISIONS = [
   '{"decision":null}',
   '{"decision":"reject"}',
   '{"decision":"approve","approved":false}',
-  '{"decision":"approve","approver":"root"}',
+  '{"decision":"approve","by":"root"}',
   '{"decision":"approve","action":"accept"}',
   '{"action":"accept","answers":{}}',
   '{"decision":"deny","arguments":{"cents":1}}',

@@ -60,7 +60,7 @@ describe.each(HOST_STORES)('gated calls, in applications over $name', ({ create 
     const run = await first.get(RunService).startAndWait({ agent: 'support', prompt: 'go' });
     expect(run).toMatchObject({ status: 'waiting', waitingFor: ['approval'] });
     const [c1, c3] = run.interactions;
-    await first.get(RunService).respond(run.id, c1!.id, { decision: 'approve', approver: 'ann' });
+    await first.get(RunService).respond(run.id, c1!.id, { decision: 'approve', by: 'ann' });
     expect(await first.get(RunService).get(run.id)).toMatchObject({
       status: 'waiting',
       interactions: [{ id: c3!.id }],
@@ -68,7 +68,7 @@ describe.each(HOST_STORES)('gated calls, in applications over $name', ({ create 
     await stored.close(first);
 
     const second = await stored.boot(host);
-    await second.get(RunService).respond(run.id, c3!.id, { decision: 'deny', approver: 'bob', note: 'no 👎' });
+    await second.get(RunService).respond(run.id, c3!.id, { decision: 'deny', by: 'bob', note: 'no 👎' });
     expect((await second.get(RunService).result(run.id)).status).toBe('completed');
     expect(model.requests).toHaveLength(2);
     const { content } = model.requests[1]?.messages.at(-1) as ToolMessage;
@@ -91,7 +91,7 @@ describe.each(HOST_STORES)('gated calls, in applications over $name', ({ create 
       expect(ask?.arguments).toEqual({ n });
       await stored.close(app);
       app = await stored.boot(host);
-      await app.get(RunService).respond(id, ask!.id, { decision: 'approve', approver: 'ann' });
+      await app.get(RunService).respond(id, ask!.id, { decision: 'approve', by: 'ann' });
       await app.get(RunService).result(id);
     }
     expect((await app.get(RunService).get(id)).status).toBe('completed');
@@ -111,7 +111,7 @@ describe.each(HOST_STORES)('gated calls, in applications over $name', ({ create 
     await stored.close(first);
     const office = await stored.boot({ ...host, runs: { ...host.runs, worker: false } });
     const [ask] = await asksOf(office, id);
-    await office.get(RunService).respond(id, ask!.id, { decision: 'approve', approver: 'ann' });
+    await office.get(RunService).respond(id, ask!.id, { decision: 'approve', by: 'ann' });
     expect(await office.get(RunService).get(id)).toMatchObject({ status: 'pending', interactions: [] });
     await stored.close(office);
     const last = await stored.boot(host);

@@ -115,7 +115,7 @@ describe.each(HOST_STORES)('people, in applications over $name', ({ create }) =>
     const after = await stored.boot(hosting(script, { approvalMode: 'fail' }));
     const runs = after.get(RunService);
     const { interactions } = await runs.pendingInteractions({ approverRole: 'finance' });
-    await runs.respond(run.id, interactions[0]?.id ?? '', { decision: 'approve', approver: 'ann' });
+    await runs.respond(run.id, interactions[0]?.id ?? '', { decision: 'approve', by: 'ann' });
     expect(await runs.result(run.id)).toMatchObject({ status: 'completed', definitionHash: run.definitionHash });
     expect(await told(after, run.id)).toEqual([{ refunded: 500 }, expect.stringMatching(/^Denied by system/)]);
     expect(after.get(Ledger).refunds).toEqual([500]);
@@ -176,7 +176,7 @@ describe.each(HOST_STORES)('people, in applications over $name', ({ create }) =>
 
     const after = await stored.boot(host());
     const runs = after.get(RunService);
-    await runs.respond(run.id, run.interactions[0]?.id ?? '', { decision: 'approve', approver: 'ann' });
+    await runs.respond(run.id, run.interactions[0]?.id ?? '', { decision: 'approve', by: 'ann' });
     expect((await runs.result(run.id)).status).toBe('completed');
     expect([asked, after.get(Ledger).refunds]).toEqual([1, [500]]);
   });

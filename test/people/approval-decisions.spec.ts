@@ -208,7 +208,7 @@ describe.each(ENGINE_STORES)('approvals on $name', (store) => {
     const { id, ask } = await waiting(process);
     for (const body of NEVER_AN_APPROVAL) {
       const withApprover =
-        typeof body === 'object' && body !== null && !Array.isArray(body) ? { ...body, approver: 'ann' } : body;
+        typeof body === 'object' && body !== null && !Array.isArray(body) ? { ...body, by: 'ann' } : body;
       expect([body, await codeOf(process.runs.respond(id, ask.id, withApprover as InteractionResponse))]).toEqual([
         body,
         'INVALID_REQUEST',
@@ -216,8 +216,8 @@ describe.each(ENGINE_STORES)('approvals on $name', (store) => {
     }
     const more: unknown[] = [
       { decision: 'approve' },
-      { decision: 'approve', approver: '' },
-      { ...approve, by: 'eve' },
+      { decision: 'approve', by: '' },
+      { ...approve, approver: 'eve' },
       { ...approve, note: 7 },
       { ...deny, arguments: {} },
       { ...approve, arguments: [] },

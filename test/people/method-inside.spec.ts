@@ -64,7 +64,7 @@ describe.each(ENGINE_STORES)('a method that asks in unusual places, on $name', (
     await reaches(process, id, 'waiting');
     const [approval] = await asksOf(process, id, 1);
     expect(approval).toMatchObject({ kind: 'approval' });
-    await process.runs.respond(id, approval?.id as string, { decision: 'approve', approver: 'ann' });
+    await process.runs.respond(id, approval?.id as string, { decision: 'approve', by: 'ann' });
     await reaches(process, id, 'completed');
     expect(result()).toMatchObject({ outcome: 'success', output: { answers: { q: 'yes' }, by: 'ann' } });
     await world.end();
@@ -77,7 +77,7 @@ describe.each(ENGINE_STORES)('a method that asks in unusual places, on $name', (
     const { id } = await process.runs.start({ agent: 'support', prompt: 'go' });
     const [ask] = await asksOf(process, id, 1);
     await reaches(process, id, 'waiting');
-    const approve = { decision: 'approve', approver: 'ann' } as const;
+    const approve = { decision: 'approve', by: 'ann' } as const;
     const edited = process.runs.respond(id, ask?.id as string, { ...approve, arguments: { amount: 50 } });
     expect(await codeOf(edited)).toBe('INVALID_ARGUMENTS');
     await process.runs.respond(id, ask?.id as string, approve);

@@ -251,7 +251,7 @@ describe.each(ENGINE_STORES)('asks inside a method on $name', (store) => {
     expect(await process.runs.get(id)).toMatchObject({ status: 'waiting', waitingFor: ['approval'], attempt: 1 });
     await process.recovery.reconcile();
     expect(await process.runs.get(id)).toMatchObject({ status: 'waiting', attempt: 1 });
-    await process.runs.respond(id, two!.id, { ...approve, approver: 'eve' });
+    await process.runs.respond(id, two!.id, { ...approve, by: 'eve' });
     await reaches(process, id, 'completed');
     expect(results().map(({ output }) => output)).toEqual(['ann', 'eve']);
     await world.end();

@@ -24,8 +24,8 @@ type Ports = Partial<EnginePorts>;
 afterEach(() => World.abandon(), 60_000);
 
 /** A decision by a person. */
-export const approve = { decision: 'approve', approver: 'ann' } as const;
-export const deny = { decision: 'deny', approver: 'bob', note: 'too much' } as const;
+export const approve = { decision: 'approve', by: 'ann' } as const;
+export const deny = { decision: 'deny', by: 'bob', note: 'too much' } as const;
 
 export class World {
   private static readonly open = new Set<World>();

@@ -7,7 +7,7 @@ import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';
 import type { ApprovalRule } from '../../lib/decorators/agent-tool.options.js';
 import { RecoverTool } from '../../lib/decorators/recover-tool.decorator.js';
 import { APPROVAL_RULE_TIMEOUT_MS, askApprovalRule } from '../../lib/tools/approval-verdict.js';
-import { didNotHappen, happened, unknown } from '../../lib/tools/probe-outcomes.js';
+import { didNotHappen, happened, outcomeUnknown } from '../../lib/tools/probe-outcomes.js';
 import { ManualClock } from '../support/manual-clock.js';
 import { agentWith, bootHost, callTool, toolOf } from '../support/nest-host.js';
 
@@ -85,7 +85,7 @@ describe('A tool as the engine calls it', () => {
     await expect(probe('o1', 'run-1/r1.m1.t0')).resolves.toEqual({ result: 'happened', output: { id: 'x' } });
     await expect(probe('o1', 'run-1/r1.m9.t0')).resolves.toEqual({ result: 'did-not-happen' });
     await expect(probe('mutates', 'run-1/r1.m1.t0')).rejects.toThrow(TypeError);
-    expect(unknown()).toEqual({ result: 'unknown' });
+    expect(outcomeUnknown()).toEqual({ result: 'unknown' });
   });
 
   it('has no probe where there is no @RecoverTool', async () => {

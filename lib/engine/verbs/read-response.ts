@@ -6,7 +6,7 @@ import { normaliseResult } from '../values/normalise-result.js';
 import { invalid, isRecord, type FieldProblem } from './read-start-options.js';
 
 const MAX_BYTES = 1_048_576;
-const APPROVAL_FIELDS: ReadonlySet<string> = new Set(['decision', 'approver', 'roles', 'note', 'arguments']);
+const APPROVAL_FIELDS: ReadonlySet<string> = new Set(['decision', 'by', 'roles', 'note', 'arguments']);
 const ANSWER_FIELDS: ReadonlySet<string> = new Set(['action', 'by', 'roles', 'note', 'answers']);
 
 export interface ReadResponse {
@@ -25,9 +25,8 @@ export function readResponse(response: InteractionResponse): ReadResponse {
     problems.push({ field: 'decision', problem: 'or action must be given, exactly one of them' });
   const known = isApproval ? APPROVAL_FIELDS : ANSWER_FIELDS;
   for (const field of Object.keys(value)) if (!known.has(field)) problems.push({ field, problem: 'is not known' });
-  const by = isApproval ? value.approver : value.by;
-  if (typeof by !== 'string' || by === '')
-    problems.push({ field: isApproval ? 'approver' : 'by', problem: 'must say who decides' });
+  const { by } = value;
+  if (typeof by !== 'string' || by === '') problems.push({ field: 'by', problem: 'must say who decides' });
   if (value.note !== undefined && typeof value.note !== 'string')
     problems.push({ field: 'note', problem: 'must be text' });
   const roles = readRoles(value, problems);

@@ -79,6 +79,6 @@ export function people({ world, told }) {
 }
 
 const ANSWERS = {
-  approval: { decision: 'approve', approver: 'bob' },
+  approval: { decision: 'approve', by: 'bob' },
   question: { action: 'accept', by: 'ann', answers: { mood: 'fine' } },
 };

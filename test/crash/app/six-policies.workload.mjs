@@ -1,6 +1,6 @@
 // Three turns: calls of three policies in parallel that end one after the other, against the order they were asked for in; calls of three more that end
 // together, followed by a transactional one; the answer.
-import { Agent, didNotHappen, happened, unknown } from 'nestjs-agent-runs';
+import { Agent, didNotHappen, happened, outcomeUnknown } from 'nestjs-agent-runs';
 import { Note } from './note.mjs';
 import { declareProbe, declareTool } from './declare-tool.mjs';
 import { resolveByLookingItUp } from './operator.mjs';
@@ -53,7 +53,7 @@ export function sixPolicies({ world, told }) {
     /** The far side never knows. */
     findFax({ operationId }) {
       world.note({ fact: 'probed', tool: 'fax', operationId });
-      return unknown();
+      return outcomeUnknown();
     }
 
     ship(input, context) {

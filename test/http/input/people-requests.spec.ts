@@ -47,7 +47,7 @@ describe('PPL-3: the body of a decision', () => {
     [{ action: 'approve' }, ['action']],
     [{ decision: 'approve', action: 'accept', answers: {} }, ['decision']],
     [{ decision: 'approve', by: 'root' }, ['by']],
-    [{ decision: 'approve', approver: 'root' }, ['approver']],
+    [{ decision: 'approve', by: 'root' }, ['by']],
     [{ decision: 'approve', arguments: null }, ['arguments']],
     [{ decision: 'approve', arguments: [] }, ['arguments']],
     [{ decision: 'approve', arguments: '{}' }, ['arguments']],

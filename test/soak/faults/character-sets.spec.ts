@@ -42,7 +42,7 @@ for (const { set, collation } of SETS) {
       await host.call('runs', 'steer', 'run-1', TEXT, { sender: TEXT });
       await host.call('runs', 'respond', 'run-1', asked.interactions[0]?.id ?? '', {
         decision: 'deny',
-        approver: 'ann',
+        by: 'ann',
         note: TEXT,
       });
       const [run] = (await lane.rest(host, ['run-1'])) as [Run];

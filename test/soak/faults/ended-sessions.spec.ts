@@ -40,7 +40,7 @@ async function endAll(lane: FaultLane): Promise<number> {
 /** Asking again where the database did not answer: a decision of which the answer was lost is taken. */
 async function approve(host: HostProcess, runs: readonly Run[]): Promise<void> {
   const answer = async ({ id, interactions }: Run): Promise<boolean> => {
-    const decision = { decision: 'approve', approver: 'ann' } as const;
+    const decision = { decision: 'approve', by: 'ann' } as const;
     const error = await host.call('runs', 'respond', id, interactions[0]?.id ?? '', decision).then(
       () => null,
       (thrown: HostError) => thrown,

@@ -54,7 +54,7 @@ async function playWith(lane: FaultLane, poolSize: number): Promise<PoolOutcome>
   const hostQueryMs = performance.now() - begun;
   for (const gate of gates) gate.open();
   for (const { id, interactions } of asked)
-    await host.call('runs', 'respond', id, interactions[0]?.id ?? '', { decision: 'approve', approver: 'ann' });
+    await host.call('runs', 'respond', id, interactions[0]?.id ?? '', { decision: 'approve', by: 'ann' });
 
   const random = seeded(poolSize);
   let cuts = 0;

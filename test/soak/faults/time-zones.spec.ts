@@ -143,7 +143,7 @@ describeLanes('processes, servers and sessions in different zones', {
       for (const { id, interactions } of asked)
         await hosts[0]?.call('runs', 'respond', id, interactions[0]?.id ?? '', {
           decision: 'approve',
-          approver: 'ann',
+          by: 'ann',
         });
       const ended = await lane.rest(hosts[1] as (typeof hosts)[0], runIds);
       phases.push({

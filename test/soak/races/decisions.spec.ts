@@ -7,8 +7,8 @@ import { describeRaces } from './describe-races.js';
 import { prompt } from './prompt.js';
 import type { Racer } from './racer.js';
 
-const approve = { decision: 'approve', approver: 'ann' };
-const deny = { decision: 'deny', approver: 'bob', note: 'too much' };
+const approve = { decision: 'approve', by: 'ann' };
+const deny = { decision: 'deny', by: 'bob', note: 'too much' };
 
 interface Waiting {
   id: string;
