@@ -21,11 +21,11 @@ export class PendingLimit {
    */
   async look(transaction?: unknown): Promise<() => TooManyPendingError | null> {
     const limit = this.ports.options.maxPendingRuns;
-    const stale = this.ports.clock.now() - this.lookedAt > TRUSTED_MS;
+    const stale = this.ports.clock.elapsed() - this.lookedAt > TRUSTED_MS;
     if (stale || this.counted + this.addedSince >= limit * NEAR) {
       this.counted = await this.ports.store.countPending(limit, transaction);
       this.addedSince = 0;
-      this.lookedAt = this.ports.clock.now();
+      this.lookedAt = this.ports.clock.elapsed();
     }
     const pending = this.counted + this.addedSince;
     if (pending < limit) return () => null;

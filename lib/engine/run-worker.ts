@@ -191,6 +191,7 @@ export class RunWorker {
   private async turn(): Promise<boolean> {
     if (this.state === 'off' || this.state === 'failed') return false;
     this.sawEnd = false;
+    this.lease.confirm();
     await this.resolveDoubts();
     const limit = this.state === 'running' && this.lease.isHeld() ? this.freeSlots() : 0;
     const held = [...this.executions.keys()];

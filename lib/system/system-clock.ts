@@ -1,13 +1,34 @@
-/**
- * The process's time (port Clock). Node's timers take at most 2^31 - 1 ms and fire at once, with a warning, beyond it; longer waits are slept in pieces.
- * Waits are measured on the monotonic clock, so that a change of the wall clock neither shortens nor lengthens them.
- */
 import { LONGEST_TIMER_MS } from '../contracts/duration.js';
 import type { Clock } from '../contracts/ports/clock.port.js';
 
+/** A wall clock that runs ahead of the monotonic one by more than this was set, or the machine stood still. */
+const JUMP_MS = 100;
+
+/**
+ * The process's time. Waits are measured on the monotonic clock, so that a change of the wall clock neither shortens nor lengthens them. Node's timers take
+ * at most 2^31 - 1 ms and fire at once, with a warning, beyond it; longer waits are slept in pieces.
+ */
 export class SystemClock implements Clock {
+  private aheadBy = Date.now() - performance.now();
+  private suspendedMs = 0;
+
   now(): number {
     return Date.now();
+  }
+
+  /**
+   * Linux stops the monotonic clock while a machine is suspended, and a hypervisor stops every clock of a paused guest; the wall clock alone shows the gap
+   * afterwards. A jump ahead of it is therefore time that passed. It may also have been set by hand: then a deadline comes early, which is the safe side.
+   * Set back, it changes nothing.
+   */
+  elapsed(): number {
+    const monotonic = performance.now();
+    const jumpMs = Date.now() - monotonic - this.aheadBy;
+    if (Math.abs(jumpMs) > JUMP_MS) {
+      this.aheadBy += jumpMs;
+      this.suspendedMs += Math.max(0, jumpMs);
+    }
+    return monotonic + this.suspendedMs;
   }
 
   /** @param ms waits at least as long; anything that is no positive number counts as 0, `Infinity` never comes */

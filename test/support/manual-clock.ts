@@ -10,11 +10,21 @@ interface Timer {
 export class ManualClock implements Clock {
   private readonly timers = new Set<Timer>();
   private order = 0;
+  private setBy = 0;
 
   constructor(private time = 1_700_000_000_000) {}
 
   now(): number {
+    return this.time + this.setBy;
+  }
+
+  elapsed(): number {
     return this.time;
+  }
+
+  /** Somebody sets the wall clock; no time passes. */
+  set(byMs: number): void {
+    this.setBy += byMs;
   }
 
   after(ms: number, callback: () => void): () => void {
@@ -49,6 +59,12 @@ export class ManualClock implements Clock {
   /** The time passes, but nobody's timers run: a process that stood still. What is overdue comes with the next `advance`. */
   jump(ms: number): void {
     this.time += ms;
+  }
+
+  /** The machine is suspended for so long: its timers go on where they were. */
+  suspend(ms: number): void {
+    this.time += ms;
+    for (const timer of this.timers) timer.at += ms;
   }
 
   private next(until: number): Timer | undefined {

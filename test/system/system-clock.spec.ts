@@ -20,6 +20,21 @@ describe('The system clock', () => {
     expect(new SystemClock().now()).toBe(1_000);
   });
 
+  it('I12: a deadline does not move when the wall clock is set back, and a machine that was suspended has missed it', () => {
+    const clock = new SystemClock();
+    const begun = clock.elapsed();
+    jest.advanceTimersByTime(1_000);
+    jest.setSystemTime(Date.now() - 3_600_000);
+    expect(clock.elapsed() - begun).toBe(1_000);
+    jest.advanceTimersByTime(1_000);
+    expect(clock.elapsed() - begun).toBe(2_000);
+    // The monotonic clock of Linux stood still meanwhile.
+    jest.setSystemTime(Date.now() + 60_000);
+    expect(clock.elapsed() - begun).toBe(62_000);
+    jest.advanceTimersByTime(1_000);
+    expect(clock.elapsed() - begun).toBe(63_000);
+  });
+
   it('calls back once, not before its time', () => {
     const callback = jest.fn();
     new SystemClock().after(1_000, callback);

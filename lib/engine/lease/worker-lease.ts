@@ -1,7 +1,3 @@
-/**
- * This process's lease: one row for all its runs, renewed every third of its length, also during long calls and while draining.
- * Kept here: I12. The lease is counted from before a renewal was sent, so this process believes itself shorter-lived than the database does.
- */
 import type { Offer } from '../../contracts/agent-definition.js';
 import { recordedError } from '../values/recorded-error.js';
 import { endedWithin } from '../ended-within.js';
@@ -15,19 +11,27 @@ export interface LeaseHooks {
   onBroken(error: unknown): void;
 }
 
+/**
+ * This process's lease: one row for all its runs, renewed every third of its length, also during long calls and while draining. It is counted from before a
+ * renewal was sent and by `elapsed()`, so that this process believes itself shorter-lived than the database does (I12), whatever is done to its wall clock.
+ */
 export class WorkerLease {
-  private heldUntil = 0;
+  /** By `elapsed()`, like everything here that is compared. */
+  private heldUntil = Number.NEGATIVE_INFINITY;
   private beatenAt: number | null = null;
   private trouble: string | null = null;
   private stopped = true;
   private lost = false;
+  /** It ended by the clock, and its guard has not come yet. */
+  private doubted = false;
   private beats = 0;
   private beatDueAt = Number.POSITIVE_INFINITY;
   private cancelBeat: () => void = () => undefined;
   private cancelGuard: () => void = () => undefined;
   /** Renewals that were sent and not answered yet. */
   private readonly underWay = new Set<Promise<unknown>>();
-  private readonly startedAt: number;
+  /** Since when the row has been live without a gap: by the store's clock once it has answered. */
+  private startedAt: number;
 
   constructor(
     private readonly ports: EnginePorts,
@@ -47,7 +51,7 @@ export class WorkerLease {
   }
 
   private isUnexpired(): boolean {
-    return this.ports.clock.now() < this.heldUntil - this.ports.options.leaseMs / 20;
+    return this.ports.clock.elapsed() < this.heldUntil - this.ports.options.leaseMs / 20;
   }
 
   get lastBeatAt(): number | null {
@@ -64,7 +68,7 @@ export class WorkerLease {
    * a method that never yields, a suspended machine.
    */
   get standstillMs(): number {
-    const lateMs = this.stopped ? 0 : this.ports.clock.now() - this.beatDueAt;
+    const lateMs = this.stopped ? 0 : this.ports.clock.elapsed() - this.beatDueAt;
     return lateMs > this.ports.options.leaseMs / 6 ? lateMs : 0;
   }
 
@@ -72,6 +76,17 @@ export class WorkerLease {
   async start(): Promise<void> {
     this.stopped = false;
     await this.beat();
+  }
+
+  /**
+   * To be called now and then. A lease that ended though its guard has not come yet: the machine was suspended, or its clock set ahead. It is renewed at once;
+   * what runs here is let go of when that is not answered soon.
+   */
+  confirm(): void {
+    if (this.beatenAt === null || this.stopped || this.lost || this.doubted || this.isUnexpired()) return;
+    this.doubted = true;
+    this.guardIn(this.ports.options.leaseMs / 6);
+    void this.beat();
   }
 
   /** No more renewals; the row stays until it expires or is retired. */
@@ -90,7 +105,7 @@ export class WorkerLease {
     await endedWithin(this.ports.clock, ms, Promise.allSettled(this.underWay));
   }
 
-  private async send(): Promise<void> {
+  private async send(): Promise<number> {
     const renewal = this.ports.store.heartbeat({
       workerId: this.workerId,
       leaseMs: this.ports.options.leaseMs,
@@ -99,7 +114,7 @@ export class WorkerLease {
     });
     this.underWay.add(renewal);
     try {
-      await renewal;
+      return (await renewal).now;
     } finally {
       this.underWay.delete(renewal);
     }
@@ -107,18 +122,23 @@ export class WorkerLease {
 
   private async beat(): Promise<void> {
     const { clock, options } = this.ports;
-    const sentAt = clock.now();
+    const sentAt = clock.elapsed();
+    const shownAt = clock.now();
     const number = ++this.beats;
     // A renewal that is never answered must not be the last one.
     this.beatAfter(options.leaseMs / 3);
     try {
-      await this.send();
+      const storedAt = await this.send();
       if (this.stopped) return;
-      this.heldUntil = Math.max(this.heldUntil, sentAt + options.leaseMs);
-      this.beatenAt = Math.max(this.beatenAt ?? sentAt, sentAt);
+      if (!this.isUnexpired()) this.startedAt = storedAt;
+      if (sentAt + options.leaseMs > this.heldUntil) {
+        this.heldUntil = sentAt + options.leaseMs;
+        this.beatenAt = shownAt;
+      }
       if (number === this.beats) this.beatAfter(options.leaseMs / 3);
       // The answer may have taken longer than the lease lasts.
       if (!this.isUnexpired()) return;
+      this.doubted = false;
       this.trouble = null;
       this.guard();
       if (this.lost) {
@@ -137,15 +157,19 @@ export class WorkerLease {
 
   private beatAfter(ms: number): void {
     this.cancelBeat();
-    this.beatDueAt = this.ports.clock.now() + ms;
+    this.beatDueAt = this.ports.clock.elapsed() + ms;
     this.cancelBeat = this.ports.clock.after(ms, () => void this.beat());
   }
 
   /** Fires a sixth of the lease before its end, unless a renewal came first. */
   private guard(): void {
-    this.cancelGuard();
     const { clock, options } = this.ports;
-    this.cancelGuard = clock.after(Math.max(1, this.heldUntil - options.leaseMs / 6 - clock.now()), () => {
+    this.guardIn(this.heldUntil - options.leaseMs / 6 - clock.elapsed());
+  }
+
+  private guardIn(ms: number): void {
+    this.cancelGuard();
+    this.cancelGuard = this.ports.clock.after(Math.max(1, ms), () => {
       this.lost = true;
       this.trouble ??= 'the lease is running out and its renewal is not answered';
       this.ports.log.error('the lease is running out and could not be renewed; letting go of all runs', {

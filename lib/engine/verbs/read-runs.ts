@@ -143,9 +143,9 @@ export class ReadRuns {
     const problems: FieldProblem[] = [];
     const limitMs = readDuration('timeout', timeout, problems) ?? Number.POSITIVE_INFINITY;
     if (problems.length > 0) throw invalid(problems);
-    const until = this.ports.clock.now() + limitMs;
+    const until = this.ports.clock.elapsed() + limitMs;
     for (;;) {
-      const leftMs = until - this.ports.clock.now();
+      const leftMs = until - this.ports.clock.elapsed();
       const { moved, stop } = this.signals.listen(runId, Math.min(LOOK_AGAIN_MS, leftMs), signal);
       try {
         const run = await this.get(runId);

@@ -123,6 +123,49 @@ describe("a worker's lease", () => {
     expect(told).toEqual(['broken: a row count that cannot be']);
   });
 
+  it.each([-3_600_000, -8_000, 3_600_000])(
+    'OWN-3: ends when it ends, though the wall clock is set by %d ms meanwhile',
+    async (byMs) => {
+      const { clock, store, lease, told } = leaseOver();
+      await lease.start();
+      store.fail('heartbeat', { times: Number.POSITIVE_INFINITY });
+      await clock.advance(LEASE_MS / 2);
+      clock.set(byMs);
+      expect(lease.isHeld()).toBe(true);
+      await clock.advance(LEASE_MS / 3 - 1);
+      expect(told).toEqual([]);
+      await clock.advance(1);
+      expect(told).toEqual(['lost']);
+      expect(lease.isHeld()).toBe(false);
+    },
+  );
+
+  it('OWN-3: a machine that was suspended begins nothing before its lease is renewed', async () => {
+    const { clock, store, lease, told } = leaseOver();
+    await lease.start();
+    clock.jump(LEASE_MS);
+    expect(lease.isHeld()).toBe(false);
+    lease.confirm();
+    await rest();
+    expect(store.count('heartbeat')).toBe(2);
+    expect(lease.isHeld()).toBe(true);
+    await clock.advance(LEASE_MS);
+    expect(told).toEqual([]);
+  });
+
+  it('OWN-3: a machine that was suspended and cannot renew its lease lets go, however often it is asked', async () => {
+    const { clock, store, lease, told } = leaseOver();
+    await lease.start();
+    store.fail('heartbeat', { times: Number.POSITIVE_INFINITY });
+    clock.suspend(LEASE_MS);
+    for (let passedMs = 0; passedMs < LEASE_MS / 6; passedMs += 100) {
+      lease.confirm();
+      await clock.advance(100);
+    }
+    expect(told).toEqual(['lost']);
+    expect(lease.isHeld()).toBe(false);
+  });
+
   it('leaves no timer behind when it is stopped, not even for a renewal that is under way', async () => {
     const { clock, store, lease } = leaseOver();
     await lease.start();

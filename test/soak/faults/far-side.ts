@@ -39,6 +39,8 @@ export class Gate {
 
 export class FarSide {
   readonly asks: Ask[] = [];
+  /** Calls whose signal was aborted: whoever heeds it is at work no more. */
+  readonly lettingsGo: Ask[] = [];
   private readonly gates: Gate[] = [];
   /** What tools answer; default a receipt that tells the operation. */
   answerTo: (ask: Ask) => JsonValue = ({ tool, key }) => ({ receipt: `${tool} for ${key}` });

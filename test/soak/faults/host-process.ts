@@ -26,6 +26,7 @@ interface Services {
   metrics: RunMetrics;
   store: RunStore;
   database: DataSource;
+  clock: { set(byMs: number): number };
   pool: { facts(): PoolFacts };
 }
 
@@ -40,7 +41,7 @@ export interface HostOptions {
   /** Whether the agent has a transactional tool. Default true. */
   hasNotes?: boolean;
   env?: Record<string, string>;
-  /** Of its wall clock. */
+  /** Of its wall clock, which can then be set. */
   clockOffsetMs?: number;
 }
 
@@ -75,6 +76,7 @@ type FromChild =
   | { up: string }
   | { failed: ConstructorParameters<typeof HostError>[0] }
   | { ask: number; call: Omit<Ask, 'by' | 'at'> }
+  | { letGo: Omit<Ask, 'by' | 'at'> }
   | { id: number; result?: unknown; error?: ConstructorParameters<typeof HostError>[0] };
 
 const APP = resolve('test/soak/faults/app/main.mjs');
@@ -219,6 +221,8 @@ export class HostProcess {
   }
 
   private take(message: Exclude<FromChild, { up: string } | { failed: unknown }>): void {
+    if ('letGo' in message)
+      return void this.farSide.lettingsGo.push({ ...message.letGo, by: this.name, at: performance.now() });
     if ('ask' in message) return void this.askFarSide(message.ask, message.call);
     const { id, result, error } = message;
     const pending = this.pending.get(id);

@@ -21,8 +21,9 @@ export function deskAgent(farSide, options, hasNotes) {
     },
   };
 
-  const ask = async (tool, { order }, { runId, operationId, attempt }) => {
+  const ask = async (tool, { order }, { runId, operationId, attempt, signal }) => {
     const key = operationId.slice(runId.length + 1);
+    signal.addEventListener('abort', () => farSide.letGo({ tool, runId, key }));
     const answer = await farSide.ask({ tool, runId, key, attempt, order });
     if (typeof answer?.spinMs === 'number') spin(answer.spinMs);
     return answer;

@@ -11,6 +11,11 @@ export class FarSide {
     });
   }
 
+  /** @param call whose signal was aborted */
+  letGo(call) {
+    process.send({ letGo: call });
+  }
+
   /** @param call what is asked for: `{ tool, runId, … }` */
   ask(call) {
     const number = ++this.#asked;

@@ -43,6 +43,7 @@ if (app) {
     metrics: app.get(RunMetrics),
     store: app.get(RunStore, { strict: false }),
     database: app.get(getDataSourceToken()),
+    clock: { set: (byMs) => globalThis.setClock(byMs) },
     pool: { facts: () => poolFacts(app.get(getDataSourceToken())) },
   };
   process.on('message', async ({ id, service, method, args }) => {

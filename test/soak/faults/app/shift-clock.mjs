@@ -1,5 +1,6 @@
-// Preloaded: this process's wall clock is so many milliseconds off. Its monotonic clock is not.
-const offset = Number(process.env.CLOCK_OFFSET_MS);
+// Preloaded: this process's wall clock is so many milliseconds off, and can be set. Its monotonic clock is not.
+let offset = Number(process.env.CLOCK_OFFSET_MS);
+globalThis.setClock = (byMs) => (offset += byMs);
 const RealDate = Date;
 
 globalThis.Date = class Date extends RealDate {
