@@ -36,7 +36,7 @@ export function readPages(): DocPage[] {
     .map((file) => posix.join('docs', file.replaceAll('\\', '/')))
     .filter((file) => file.endsWith('.md'))
     .sort();
-  return ['README.md', 'CHANGELOG.md', ...docs].map(readPage);
+  return ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', ...docs].map(readPage);
 }
 
 export function readPage(path: string): DocPage {
