@@ -3,7 +3,6 @@
  * naming it among its tools.
  */
 import type { JsonObject } from '../contracts/json.js';
-import type { SchemaChecker } from '../contracts/ports/schema-checker.port.js';
 import type { ToolDefinition } from '../contracts/tool-definition.js';
 import { readQuestions } from './values/read-questions.js';
 
@@ -28,15 +27,18 @@ const INPUT_SCHEMA: JsonObject = {
           text: { type: 'string', description: 'The question, in words a person understands.' },
           choices: { type: 'array', items: { type: 'string' }, minItems: 1, description: 'Answers to choose from.' },
           allowCustom: { type: 'boolean', description: 'With choices: whether another answer is welcome.' },
-          schema: { type: 'object', description: 'JSON Schema of the answer, where it is no plain text.' },
+          schema: {
+            type: 'object',
+            description:
+              'JSON Schema of the answer, where it is no plain text: type, enum, const, required, properties, items, format and limits; no pattern and no $ref.',
+          },
         },
       },
     },
   },
 };
 
-/** @param schemas judges the schemas that questions bring */
-export function askUserTool(schemas: SchemaChecker): ToolDefinition {
+export function askUserTool(): ToolDefinition {
   return {
     name: ASK_USER,
     version: '1',
@@ -51,7 +53,7 @@ export function askUserTool(schemas: SchemaChecker): ToolDefinition {
     asksUser: true,
     caller: {
       parse: (args) => {
-        const read = readQuestions(args['questions'], schemas);
+        const read = readQuestions(args['questions']);
         return Promise.resolve(
           read.ok ? { ok: true, input: { questions: read.questions as unknown as JsonObject[] } } : read,
         );

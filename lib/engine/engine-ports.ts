@@ -5,7 +5,6 @@ import type { Clock } from '../contracts/ports/clock.port.js';
 import type { Digester } from '../contracts/ports/digester.port.js';
 import type { EngineLog } from '../contracts/ports/engine-log.port.js';
 import type { InputGuardrail } from '../contracts/ports/input-guardrail.port.js';
-import type { SchemaChecker } from '../contracts/ports/schema-checker.port.js';
 import type { IdSource } from '../contracts/ports/id-source.port.js';
 import type { RunObserver } from '../contracts/ports/run-observer.port.js';
 import type { RunStore } from '../contracts/ports/run-store.port.js';
@@ -24,6 +23,5 @@ export interface EnginePorts {
   guardrail: InputGuardrail | null;
   /** Decides approvals in the moment; null = people do. */
   approvalResolver: ApprovalResolver | null;
-  schemas: SchemaChecker;
   options: EngineOptions;
 }

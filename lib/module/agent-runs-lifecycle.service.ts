@@ -87,7 +87,7 @@ export class AgentRunsLifecycle implements OnModuleInit, OnApplicationBootstrap,
     const { agents, tools, observers, guardrail, approvalResolver } = await this.registration.register(
       {
         ...settings,
-        builtInTools: [askUserTool(engine.ports.schemas)],
+        builtInTools: [askUserTool()],
         store: store.traits,
         leaseMs: settings.engine.leaseMs,
         clock: engine.ports.clock,

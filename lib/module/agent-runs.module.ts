@@ -16,7 +16,6 @@ import { MemoryRunStore } from '../stores/memory/memory-run.store.js';
 import { Sha256Digester } from '../system/sha256-digester.js';
 import { SystemClock } from '../system/system-clock.js';
 import { SystemIdSource } from '../system/system-id-source.js';
-import { AjvSchemaChecker } from '../tools/schema/ajv-schema-checker.js';
 import { AgentRunsFeatureModule, type AgentRunsFeatureOptions } from './agent-runs-feature.module.js';
 import { AgentRunsLifecycle } from './agent-runs-lifecycle.service.js';
 import {
@@ -75,7 +74,6 @@ const providers: Provider[] = [
         // Found in onModuleInit, together with the observers.
         guardrail: null,
         approvalResolver: null,
-        schemas: new AjvSchemaChecker(),
       }),
     inject: [AGENT_RUNS_SETTINGS, AGENT_RUNS_STORE, AgentRegistry, AGENT_RUNS_OBSERVERS],
   },

@@ -4,7 +4,7 @@
  */
 import type { Actor } from '../contracts/actor.js';
 import type { ApprovalVerdict } from '../contracts/journal-entry.js';
-import type { JsonObject, JsonValue } from '../contracts/json.js';
+import { hasAtMost, type JsonObject, type JsonValue } from '../contracts/json.js';
 import type { Clock } from '../contracts/ports/clock.port.js';
 import type {
   InterruptedToolCall,
@@ -19,6 +19,9 @@ import { askApprovalRule } from './approval-verdict.js';
 import { deepFreeze, findProtoKey } from './schema/json-copy.js';
 import type { ToolSchema } from './schema/tool-schema.js';
 import type { ToolPipeline } from './tool-pipeline.js';
+
+/** Of an output that a person or a probe gave. */
+const MAX_CHECKED_VALUES = 10_000;
 
 export interface NestToolCallerParts {
   input: ToolSchema;
@@ -68,8 +71,11 @@ export class NestToolCaller implements ToolCaller {
   }
 
   checkOutput(output: JsonValue): string[] {
+    const { output: schema } = this.parts;
+    if (!schema) return [];
+    if (!hasAtMost(MAX_CHECKED_VALUES, output)) return [`has more than ${MAX_CHECKED_VALUES} values to check`];
     try {
-      return this.parts.output?.check(output) ?? [];
+      return schema.check(output);
     } catch (error) {
       return [`the result could not be read (${nameOf(error)})`];
     }

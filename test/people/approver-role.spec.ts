@@ -2,7 +2,6 @@ import { describe, expect, it } from '@jest/globals';
 import type { InteractionResponse } from '../../lib/contracts/run-requests.js';
 import { askUserTool } from '../../lib/engine/ask-user-tool.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
-import { AjvSchemaChecker } from '../../lib/tools/schema/ajv-schema-checker.js';
 import { agent, tool } from '../support/engine-harness.js';
 import { ENGINE_STORES } from '../support/stores.js';
 import { approve, asksOf, codeOf, deny, reaches, World } from './world.js';
@@ -14,7 +13,7 @@ describe.each(ENGINE_STORES)('the role of an approver on $name', (store) => {
     const tools = [
       tool('wire', () => ran.push('wired'), { recovery: 'manual', asks: () => ({ approverRole: 'finance' }) }),
       tool('free', () => ran.push('free'), { recovery: 'manual', asks: () => ({}) }),
-      askUserTool(new AjvSchemaChecker()),
+      askUserTool(),
     ];
     const world = await World.over(store);
     const process = await world.process(agent(model, tools));

@@ -4,14 +4,13 @@ import type { JsonObject, JsonValue } from '../../lib/contracts/json.js';
 import type { ToolMessage } from '../../lib/contracts/message.js';
 import { askUserTool } from '../../lib/engine/ask-user-tool.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
-import { AjvSchemaChecker } from '../../lib/tools/schema/ajv-schema-checker.js';
 import { agent, tool } from '../support/engine-harness.js';
 import { entriesOf } from '../support/journal-of.js';
 import { ENGINE_STORES } from '../support/stores.js';
 import { until } from '../support/until.js';
 import { approve, asksOf, codeOf, reaches, World } from './world.js';
 
-const askUser = askUserTool(new AjvSchemaChecker());
+const askUser = askUserTool();
 
 const QUESTIONS: JsonValue = [
   { id: 'city', text: 'Which city?', choices: ['Bonn', 'Ulm'] },
@@ -97,6 +96,13 @@ describe.each(ENGINE_STORES)('the ask_user tool on $name', (store) => {
       { questions: [{ id: 'a', text: 'x', choices: ['b', 'b'] }] },
       { questions: [{ id: 'a', text: 'x', allowCustom: 'yes' }] },
       { questions: [{ id: 'a', text: 'x', schema: { type: 'number', minimum: 'none' } }] },
+      // None of them is compiled: each of these ended the process, stopped its loop, or took any answer.
+      { questions: [{ id: 'a', text: 'x', schema: { $async: true, type: 'string' } }] },
+      { questions: [{ id: 'a', text: 'x', schema: { $async: true } }] },
+      { questions: [{ id: 'a', text: 'x', schema: { pattern: '^(a+)+$' } }] },
+      { questions: [{ id: 'a', text: 'x', schema: { $ref: '#' } }] },
+      { questions: Array.from({ length: 3_000 }, (_, n) => ({ id: `q${n}`, text: 'x' })) },
+      { questions: [{ id: 'a', text: 'x', choices: Array.from({ length: 1_001 }, (_, n) => `c${n}`) }] },
     ];
     const { agents, results } = asking(...wrong.map((args) => ({ name: 'ask_user', args })));
     const world = await World.over(store);

@@ -18,7 +18,6 @@ import type { ToolDefinition } from '../../lib/contracts/tool-definition.js';
 import { createEngine, type Engine } from '../../lib/engine/engine.js';
 import { DEFAULT_ENGINE_OPTIONS, type EngineOptions } from '../../lib/engine/engine-options.js';
 import type { EnginePorts } from '../../lib/engine/engine-ports.js';
-import { AjvSchemaChecker } from '../../lib/tools/schema/ajv-schema-checker.js';
 import { Sha256Digester } from '../../lib/system/sha256-digester.js';
 import { SystemClock } from '../../lib/system/system-clock.js';
 import { SystemIdSource } from '../../lib/system/system-id-source.js';
@@ -146,7 +145,6 @@ export async function engineOver(
     log: { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') },
     guardrail: null,
     approvalResolver: null,
-    schemas: new AjvSchemaChecker(),
     observers: [{ onEvent: (event) => void told.push(event) }],
     options: { ...DEFAULT_ENGINE_OPTIONS, pollMs: 20, pollIdleMs: 20, shutdownTimeoutMs: 2_000, ...options },
     ...ports,

@@ -236,6 +236,28 @@ describe('A JSON Schema as the input of a tool', () => {
     await expect(modern.parse({ t: ['a', 'b'] })).resolves.toMatchObject({ ok: false });
   });
 
+  it('CFG-1: may not be asynchronous, because a promise would pass for a check', async () => {
+    await expect(input({ $async: true, type: 'object' })).rejects.toThrow(/no valid JSON Schema: "\$async"/);
+    await expect(input({ type: 'object', properties: { a: { $async: true, type: 'string' } } })).rejects.toThrow(
+      /no valid JSON Schema/,
+    );
+    await expect(output({ $async: true })).rejects.toThrow(/no valid JSON Schema/);
+  });
+
+  it('MOD-4: names all problems of a few values, and the first one of many', async () => {
+    const schema = await input({
+      type: 'object',
+      additionalProperties: false,
+      properties: { list: { items: { type: 'string' } } },
+    });
+    const wrong = async (args: JsonObject) => {
+      const parsed = await schema.parse(args);
+      return parsed.ok ? [] : parsed.problems;
+    };
+    expect(await wrong({ list: [1, 'a', 2], more: 1 })).toHaveLength(3);
+    expect(await wrong({ list: Array.from({ length: 5_000 }, () => 1) })).toEqual(['list.0 must be string']);
+  });
+
   it('CFG-1: must be a valid schema with an object at its root', async () => {
     await expect(input({ type: 'string' })).rejects.toThrow(/must describe an object at its root/);
     await expect(input({ type: 'object', properties: { a: { type: 'strnig' } } })).rejects.toThrow(

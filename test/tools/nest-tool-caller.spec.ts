@@ -71,6 +71,13 @@ describe('A tool as the engine calls it', () => {
     expect(caller.checkOutput({})).toEqual(["value must have required property 'id'"]);
   });
 
+  it('JRN-10: refuses to check a result of more than 10000 values', () => {
+    const { caller } = toolOf(app, 'refund');
+    expect(caller.checkOutput({ id: Array.from({ length: 10_000 }, () => 1) })).toEqual([
+      'has more than 10000 values to check',
+    ]);
+  });
+
   it('JRN-5: asks the @RecoverTool method, with arguments it cannot change', async () => {
     const { caller } = toolOf(app, 'refund');
     const probe = (orderId: string, operationId: string) =>

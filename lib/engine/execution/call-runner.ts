@@ -72,7 +72,6 @@ export class CallRunner {
         mayGoOn: () => attempt.mayGoOn(),
         maxPayloadBytes: ports.options.maxPayloadBytes,
         defaultExpiryMs: ports.options.approvalExpiresMs,
-        schemas: ports.schemas,
         digestOf: (ask, call) => digestOfAsk(ask, call, runRecord, ports.digester),
         record: (entries) => attempt.record(entries),
       },

@@ -8,18 +8,22 @@ import type { JsonObject } from '../../contracts/json.js';
 import type { Clock } from '../../contracts/ports/clock.port.js';
 import type { ParsedArguments, ToolCaller } from '../../contracts/ports/tool-caller.port.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
+import { argumentsProblem } from '../values/json-domain.js';
+import { firstProblems } from '../values/problem-text.js';
 import { recordedError } from '../values/recorded-error.js';
 import { timedCall } from './timed-call.js';
 
 export type ParsedCall = ParsedArguments | { ok: false; problems: string[]; timedOut: true };
 
 export async function parseCall(clock: Clock, tool: ToolDefinition, args: JsonObject): Promise<ParsedCall> {
+  const refused = argumentsProblem(args);
+  if (refused !== null) return { ok: false, problems: [refused] };
   const parsed = await timedCall(clock, tool.timeoutMs, new AbortController(), () =>
     tool.caller.parse(structuredClone(args)),
   );
   switch (parsed.ended) {
     case 'returned':
-      return parsed.value;
+      return bounded(parsed.value);
     case 'threw':
       return { ok: false, problems: [recordedError(parsed.error, 'INVALID_ARGUMENTS').message] };
     case 'timed_out':
@@ -29,6 +33,13 @@ export async function parseCall(clock: Clock, tool: ToolDefinition, args: JsonOb
         timedOut: true,
       };
   }
+}
+
+/** A schema that makes numbers of texts rounds them like any parser. */
+function bounded(parsed: ParsedArguments): ParsedArguments {
+  if (!parsed.ok) return { ok: false, problems: firstProblems(parsed.problems) };
+  const refused = argumentsProblem(parsed.input);
+  return refused === null ? parsed : { ok: false, problems: [`as the schema reads it, ${refused}`] };
 }
 
 /** Null when nobody needs to decide. */

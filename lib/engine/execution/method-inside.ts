@@ -6,7 +6,6 @@ import type { Question } from '../../contracts/interaction.js';
 import type { JournalEntry, ToolUncertain } from '../../contracts/journal-entry.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import { isIdentifier } from '../../contracts/identifier.js';
-import type { SchemaChecker } from '../../contracts/ports/schema-checker.port.js';
 import type {
   ApprovalGiven,
   ApprovalRequest,
@@ -32,7 +31,6 @@ export interface InsidePorts {
   mayGoOn(): boolean;
   maxPayloadBytes: number;
   defaultExpiryMs: number | null;
-  schemas: SchemaChecker;
   digestOf(ask: Ask, call: CallState): string;
   /** Makes entries durable before it resolves. @throws FencedError */
   record(entries: JournalEntry[]): Promise<void>;
@@ -98,7 +96,7 @@ export class MethodInside {
   }
 
   private async ask(given: Question | readonly Question[]): Promise<JsonObject> {
-    const read = readQuestions(Array.isArray(given) ? given : [given], this.ports.schemas);
+    const read = readQuestions(Array.isArray(given) ? given : [given]);
     if (!read.ok) throw new TypeError(`context.ask: ${read.problems.join('; ')}`);
     const decision = this.decisionOf({
       kind: 'question',

@@ -4,7 +4,7 @@
  * that a live run and a recovered one see the same value.
  */
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
-import { MAX_JSON_DEPTH, pathText, type PathStep } from './json-path.js';
+import { argumentsProblem } from './json-domain.js';
 
 export type ParsedArgumentText = { ok: true; arguments: JsonObject } | { ok: false; problem: string };
 
@@ -29,8 +29,8 @@ export function parseArguments(text: string): ParsedArgumentText {
       problem: `The arguments are ${kindOf(value)}, not a JSON object. Give exactly one JSON object.`,
     };
   }
-  const problem = domainProblem(value);
-  return problem === null ? { ok: true, arguments: value } : { ok: false, problem };
+  const problem = argumentsProblem(value);
+  return problem === null ? { ok: true, arguments: value } : { ok: false, problem: sentence(problem) };
 }
 
 function kindOf(value: JsonValue): string {
@@ -38,27 +38,6 @@ function kindOf(value: JsonValue): string {
   return Array.isArray(value) ? 'an array' : `a ${typeof value}`;
 }
 
-/** Settles -0 in place and finds what has no lasting form; iterative, because JSON.parse accepts any depth. */
-function domainProblem(root: JsonObject): string | null {
-  interface Place {
-    value: JsonObject | JsonValue[];
-    path: readonly PathStep[];
-  }
-  const open: Place[] = [{ value: root, path: [] }];
-  for (let place = open.pop(); place !== undefined; place = open.pop()) {
-    const holder = place.value as Record<PathStep, JsonValue>;
-    const steps: Iterable<PathStep> = Array.isArray(place.value) ? place.value.keys() : Object.keys(place.value);
-    for (const step of steps) {
-      const value = holder[step] as JsonValue;
-      if (typeof value === 'number') {
-        if (!Number.isFinite(value)) return `The number at ${pathText([...place.path, step])} is too large.`;
-        if (value === 0) holder[step] = 0;
-      } else if (typeof value === 'object' && value !== null) {
-        const path = [...place.path, step];
-        if (path.length >= MAX_JSON_DEPTH) return `The arguments are nested deeper than ${MAX_JSON_DEPTH} levels.`;
-        open.push({ value, path });
-      }
-    }
-  }
-  return null;
+function sentence(problem: string): string {
+  return `${problem.charAt(0).toUpperCase()}${problem.slice(1)}.`;
 }

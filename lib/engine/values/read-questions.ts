@@ -2,40 +2,47 @@
 import { isIdentifier } from '../../contracts/identifier.js';
 import type { Question } from '../../contracts/interaction.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
-import type { SchemaChecker } from '../../contracts/ports/schema-checker.port.js';
+import { schemaProblem } from './answer-schema.js';
 import { isBlankText } from './blank-text.js';
 import { normaliseResult } from './normalise-result.js';
+import { firstProblems } from './problem-text.js';
 
 export type ReadQuestions = { ok: true; questions: Question[] } | { ok: false; problems: string[] };
 
 const MAX_BYTES = 1_048_576;
+/** Of one ask, and of the choices of one question. */
+const MAX_QUESTIONS = 50;
+const MAX_CHOICES = 1_000;
 
 /** @param given a list of questions */
-export function readQuestions(given: unknown, schemas: SchemaChecker): ReadQuestions {
+export function readQuestions(given: unknown): ReadQuestions {
   const read = normaliseResult(given, { maxBytes: MAX_BYTES });
   if (!read.ok) return { ok: false, problems: [`the questions have no JSON form: ${read.problem} at ${read.path}`] };
   if (!Array.isArray(read.value) || read.value.length === 0)
     return { ok: false, problems: ['questions must be a list of at least one question'] };
+  if (read.value.length > MAX_QUESTIONS)
+    return { ok: false, problems: [`questions must be at most ${MAX_QUESTIONS}, and are ${read.value.length}`] };
   const problems: string[] = [];
-  const questions = read.value.flatMap((one, index) => readQuestion(one, `questions[${index}]`, schemas, problems));
+  const questions = read.value.flatMap((one, index) => readQuestion(one, `questions[${index}]`, problems));
   const ids = questions.map(({ id }) => id);
   const twice = ids.find((id, index) => ids.indexOf(id) !== index);
   if (twice !== undefined) problems.push(`two questions have the id ${twice}`);
-  return problems.length > 0 ? { ok: false, problems } : { ok: true, questions };
+  return problems.length > 0 ? { ok: false, problems: firstProblems(problems) } : { ok: true, questions };
 }
 
-function readQuestion(value: JsonValue, at: string, schemas: SchemaChecker, problems: string[]): Question[] {
+function readQuestion(value: JsonValue, at: string, problems: string[]): Question[] {
   const before = problems.length;
   const { id, text, choices, allowCustom, schema } = isObject(value) ? value : {};
   if (!isIdentifier(id)) problems.push(`${at}.id must be 1-128 characters of A-Z a-z 0-9 . _ : -`);
   if (typeof text !== 'string' || isBlankText(text)) problems.push(`${at}.text must be text that is not blank`);
   if (choices !== undefined && !areChoices(choices))
-    problems.push(`${at}.choices must be a list of different texts that are not blank`);
+    problems.push(`${at}.choices must be a list of 1 to ${MAX_CHOICES} different texts that are not blank`);
   if (allowCustom !== undefined && typeof allowCustom !== 'boolean')
     problems.push(`${at}.allowCustom must be true or false`);
   if (schema !== undefined) {
     if (choices !== undefined) problems.push(`${at} must have choices or a schema, not both`);
-    else if (!isObject(schema) || !isSchema(schema, schemas)) problems.push(`${at}.schema must be a valid JSON Schema`);
+    const problem = schemaProblem(schema);
+    if (problem !== null) problems.push(`${at}.${problem}`);
   }
   if (problems.length > before) return [];
   return [
@@ -50,18 +57,9 @@ function readQuestion(value: JsonValue, at: string, schemas: SchemaChecker, prob
 }
 
 function areChoices(value: JsonValue): boolean {
-  if (!Array.isArray(value) || value.length === 0 || new Set(value).size !== value.length) return false;
-  return value.every((choice) => typeof choice === 'string' && !isBlankText(choice));
-}
-
-/** A schema nobody can be checked against would leave an ask that nobody can answer. */
-function isSchema(schema: JsonObject, schemas: SchemaChecker): boolean {
-  try {
-    schemas.problems(schema, null);
-    return true;
-  } catch {
+  if (!Array.isArray(value) || value.length === 0 || value.length > MAX_CHOICES || new Set(value).size !== value.length)
     return false;
-  }
+  return value.every((choice) => typeof choice === 'string' && !isBlankText(choice));
 }
 
 function isObject(value: JsonValue): value is JsonObject {

@@ -123,7 +123,7 @@ export class AnswerInteraction {
         );
     }
     if (!isApproval && given.action === 'accept') {
-      const problems = answerProblems(asked.questions ?? [], given.answers, this.ports.schemas);
+      const problems = answerProblems(asked.questions ?? [], given.answers);
       if (problems.length > 0)
         throw new InvalidAnswerError(`The answers do not fit: ${problems.join('; ')}.`, { details: { problems } });
     }

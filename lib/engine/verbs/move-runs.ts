@@ -27,6 +27,7 @@ import type { RunState } from '../journal/run-state.js';
 import type { RunWorker } from '../run-worker.js';
 import { settlement } from '../settle-run.js';
 import { normaliseResult } from '../values/normalise-result.js';
+import { firstProblems } from '../values/problem-text.js';
 import {
   becomePending,
   noteOf,
@@ -148,7 +149,8 @@ export class MoveRuns {
     if (!('output' in resolution)) return [];
     const call = state.calls.find((candidate) => candidate.key === key);
     const tool = this.ports.catalog.find(run.agent, run.version)?.tools.find(({ name }) => name === call?.name);
-    return tool?.caller.checkOutput(resolution.output) ?? [];
+    const problems = tool?.caller.checkOutput(resolution.output) ?? [];
+    return problems.length > 0 ? firstProblems(problems) : [];
   }
 }
 

@@ -10,6 +10,7 @@ import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { InvalidRequestError } from '../../errors/request/invalid-request.error.js';
 import { PayloadTooLargeError } from '../../errors/request/payload-too-large.error.js';
 import { isLargerThan } from '../values/json-text-size.js';
+import { truncateText } from '../values/truncate-text.js';
 import { readMessages } from './read-messages.js';
 
 export interface FieldProblem {
@@ -89,7 +90,13 @@ export function readStartOptions(options: StartOptions, maxPayloadBytes: number)
   return input;
 }
 
-export function invalid(fields: FieldProblem[]): InvalidRequestError {
+/** How many of a request's problems are told. */
+const MAX_FIELDS = 50;
+
+export function invalid(problems: FieldProblem[]): InvalidRequestError {
+  const fields = problems
+    .slice(0, MAX_FIELDS)
+    .map(({ field, problem }) => ({ field: truncateText(field, 200), problem }));
   const words = fields.map(({ field, problem }) => `${field === '' ? 'the request' : field} ${problem}`).join('; ');
   return new InvalidRequestError(`The request is not valid: ${words}.`, { details: { fields } });
 }

@@ -69,7 +69,7 @@ describe('MOD-4: argument text', () => {
   it('refuses what a journal could not give back as it was', () => {
     expect(parseArguments('{"a":[{"b":1e400}]}')).toEqual({
       ok: false,
-      problem: 'The number at $.a[0].b is too large.',
+      problem: 'The number at $.a[0].b would be rounded (beyond ±(2^53 − 1)); give it as text.',
     });
     const settled = parseArguments('{"a":-0,"b":[-0.0]}');
     expect(settled.ok && Object.is(settled.arguments['a'], 0)).toBe(true);
@@ -81,5 +81,45 @@ describe('MOD-4: argument text', () => {
     expect(parseArguments(nested(128)).ok).toBe(true);
     for (const levels of [129, 100_000])
       expect(parseArguments(nested(levels))).toMatchObject({ ok: false, problem: expect.stringContaining('128') });
+  });
+});
+
+describe('MOD-4: arguments that no validator shall see', () => {
+  it.each([
+    '{"account":76561198016705746}',
+    '{"account":9007199254740993}',
+    '{"account":9007199254740992}',
+    '{"account":-9007199254740993}',
+    '{"account":1e400}',
+    '{"account":-1e400}',
+    '{"account":1e21}',
+    '{"account":12345678901234567.89}',
+    '{"account":9007199254740991.5}',
+  ])('%s would be rounded', (text) => {
+    expect(parseArguments(text)).toEqual({
+      ok: false,
+      problem: 'The number at $.account would be rounded (beyond ±(2^53 − 1)); give it as text.',
+    });
+  });
+
+  it.each(['{"a":9007199254740991}', '{"a":-9007199254740991}', '{"a":0.1}', '{"a":1e15}', '{"a":1e-7}'])(
+    '%s is taken as it is',
+    (text) => {
+      expect(parseArguments(text)).toEqual({ ok: true, arguments: JSON.parse(text) as unknown });
+    },
+  );
+
+  it('are not walked to their end', () => {
+    const many = (count: number) => JSON.stringify({ list: Array.from({ length: count }, () => 1) });
+    expect(parseArguments(many(9_990)).ok).toBe(true);
+    expect(parseArguments(many(100_000))).toEqual({
+      ok: false,
+      problem: 'The arguments hold more than 10000 values.',
+    });
+    const wide = JSON.stringify({ map: Object.fromEntries(Array.from({ length: 1_001 }, (_, n) => [`k${n}`, n])) });
+    expect(parseArguments(wide)).toEqual({
+      ok: false,
+      problem: 'The object at $.map has more than 1000 properties.',
+    });
   });
 });
