@@ -29,12 +29,16 @@ export interface ReasoningPart {
   providerOptions?: JsonObject;
 }
 
-/** A call the model asks for. Its id is unique over the whole transcript. */
+/** A call the model asks for. */
 export interface ToolCallPart {
   type: 'tool-call';
+  /** The provider's id, unless it gave none or one that its conversation has already: unique over the whole transcript. */
   callId: string;
-  /** The provider's own id, where ours differs. */
+  /** The provider's own id, where `callId` differs. */
   originalCallId?: string;
+  /** Who made `callId`: only there it goes back unchanged. See `ModelClient.provider`. */
+  provider?: string;
+  /** As the model wrote it, also where no such tool exists. */
   name: string;
   /** The arguments as the model gave them; absent when they were no JSON object. */
   arguments?: JsonObject;

@@ -15,7 +15,10 @@ export interface ModelToolSpec {
 
 export interface ModelRequest {
   instructions: string;
-  /** Every tool call in it is followed by its result before the next assistant message (I5). */
+  /**
+   * Every tool call in it is followed by its result before the next assistant message (I5). Call ids are unique, and fit this provider as tool names do:
+   * what a model invented is replaced.
+   */
   messages: readonly Message[];
   tools: readonly ModelToolSpec[];
   signal: AbortSignal;
@@ -43,6 +46,11 @@ export interface ModelReply {
 export interface ModelClient {
   /** Shown in journals and errors, e.g. `openai.chat:gpt-5`. */
   readonly name: string;
+  /**
+   * Whose ids the calls of its replies carry, e.g. `openai.chat`. Clients of one provider share it: to all of them an id goes back as it came, to
+   * others as nine letters and digits. Default: `name`.
+   */
+  readonly provider?: string;
   /** @throws ModelCallError */
   generate(request: ModelRequest): Promise<ModelReply>;
 }

@@ -7,7 +7,8 @@ import type { ApprovalVerdict, CallVerdict, JournalEntry, RecordedError } from '
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { AssistantPart, ToolCallPart } from '../../contracts/message.js';
 import type { Clock } from '../../contracts/ports/clock.port.js';
-import type { ModelReply, ModelReplyCall } from '../../contracts/ports/model-client.port.js';
+import type { Digester } from '../../contracts/ports/digester.port.js';
+import type { ModelClient, ModelReply, ModelReplyCall } from '../../contracts/ports/model-client.port.js';
 import type { RetryPolicy } from '../../contracts/retry-policy.js';
 import type { RunRecord } from '../../contracts/run.js';
 import { settledUsage } from '../../contracts/usage.js';
@@ -21,6 +22,7 @@ import { parseArguments } from '../values/parse-arguments.js';
 import { recordedError } from '../values/recorded-error.js';
 import { decideAtOnce, type DecisionPorts } from './decide-at-once.js';
 import { approvalOf, parseCall } from './judge-call.js';
+import { isCallId, substituteCallId, transcriptFor } from './provider-transcript.js';
 import { timedCall } from './timed-call.js';
 
 export type ModelFailure = { failure: RecordedError; retryAfterMs?: number };
@@ -31,14 +33,18 @@ export type ModelOutcome = { reply: ModelReply } | ModelFailure | { aborted: tru
 export async function requestModel(
   agent: AgentDefinition,
   state: RunState,
-  clock: Clock,
+  { clock, digester }: { clock: Clock; digester: Digester },
   controller: AbortController,
   maxPayloadBytes: number,
 ): Promise<ModelOutcome> {
+  const target = {
+    provider: providerOf(agent.model),
+    toolNames: new Set(agent.tools.map(({ name }) => name)),
+  };
   const result = await timedCall(clock, agent.modelTimeoutMs, controller, () =>
     agent.model.generate({
       instructions: agent.instructions,
-      messages: state.messages,
+      messages: transcriptFor(state.messages, target, digester),
       tools: agent.tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema })),
       signal: controller.signal,
     }),
@@ -81,6 +87,10 @@ export async function requestModel(
 export function retryDelay(policy: RetryPolicy, failures: number, announcedMs: number | undefined): number {
   if (announcedMs !== undefined) return Math.min(announcedMs, policy.maxRetryAfterMs);
   return Math.min(policy.maxDelayMs, policy.initialDelayMs * 2 ** Math.min(failures - 1, 52));
+}
+
+function providerOf(model: ModelClient): string {
+  return model.provider ?? model.name;
 }
 
 /** What the port promises and a client of the host's own may not keep. */
@@ -147,14 +157,15 @@ export class ReplyRecorder {
     call: ModelReplyCall,
     taken: Set<string>,
   ): { part: ToolCallPart; problem: string | null } {
-    const usable = /^[A-Za-z0-9_-]{1,40}$/.test(call.callId) && !taken.has(call.callId);
-    const callId = usable ? call.callId : `call_${this.ports.digester.digest(`${this.run.id}/${key}`).slice(0, 24)}`;
+    const usable = isCallId(call.callId) && !taken.has(call.callId);
+    const callId = usable ? call.callId : substituteCallId(this.ports.digester, `${this.run.id}/${key}`, taken);
     taken.add(callId);
     const parsed = parseArguments(call.argumentsText);
     return {
       part: {
         type: 'tool-call',
         callId,
+        provider: providerOf(this.agent.model),
         name: call.name,
         ...(parsed.ok ? { arguments: parsed.arguments } : { rawArguments: call.argumentsText }),
         ...(usable ? {} : { originalCallId: call.callId }),

@@ -282,7 +282,7 @@ export class RunExecution {
       const outcome = await requestModel(
         this.agent,
         this.state,
-        this.ports.clock,
+        this.ports,
         this.inFlight.get(key) as AbortController,
         this.ports.options.maxPayloadBytes,
       );

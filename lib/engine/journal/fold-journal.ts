@@ -224,6 +224,7 @@ export class JournalFold {
     state.part = part;
     state.modelOperations = 0;
     state.messages = [];
+    state.callIds.clear();
     state.digest = '';
     state.drift = null;
     state.model = null;

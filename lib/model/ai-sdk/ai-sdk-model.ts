@@ -13,6 +13,11 @@ import { replyFromAiSdk } from './reply-from-ai-sdk.js';
 export interface AiSdkModelOptions {
   /** Shown in journals and errors, and part of an agent's definition. Default `<provider>:<modelId>`. */
   name?: string;
+  /**
+   * Whose call ids and provider parts these are. Default the model's own `provider`. Say it where one gateway leads to models of different makers, whose
+   * ids differ.
+   */
+  provider?: string;
   settings?: AiSdkSettings;
 }
 
@@ -29,25 +34,24 @@ const SPECIFICATIONS: readonly string[] = ['v2', 'v3', 'v4'];
 export function aiSdkModel(model: AiSdkModel, options: AiSdkModelOptions = {}): ModelClient {
   const problem = configurationProblem(model);
   if (problem !== null) throw new InvalidConfigurationError([problem]);
-  const name = options.name ?? `${model.provider}:${model.modelId}`;
-  return { name, generate: (request) => generate(model, name, options.settings ?? {}, request) };
+  const { name = `${model.provider}:${model.modelId}`, provider = model.provider, settings = {} } = options;
+  return { name, provider, generate: (request) => generate(model, { name, provider, settings }, request) };
 }
 
 async function generate(
   model: AiSdkModel,
-  name: string,
-  settings: AiSdkSettings,
+  { name, provider, settings }: Required<AiSdkModelOptions>,
   request: ModelRequest,
 ): Promise<ModelReply> {
   if (request.signal.aborted) throw abortedError(name);
   try {
     const options: AiSdkCallOptions = {
       ...settings,
-      prompt: promptToAiSdk(request, { specification: model.specificationVersion, provider: model.provider }),
+      prompt: promptToAiSdk(request, { specification: model.specificationVersion, provider }),
       ...toolOptions(request),
       abortSignal: request.signal,
     };
-    return replyFromAiSdk(await model.doGenerate(options as never), model.provider);
+    return replyFromAiSdk(await model.doGenerate(options as never), provider);
   } catch (error) {
     throw request.signal.aborted
       ? abortedError(name)
