@@ -142,6 +142,7 @@ export type {
   RecordedError,
   SequencedEntry,
 } from './contracts/journal-entry.js';
+export type { RecordedText } from './contracts/recorded-text.js';
 export type { Offer } from './contracts/agent-definition.js';
 export type { AgentReference } from './contracts/ports/agent-catalog.port.js';
 

@@ -7,6 +7,7 @@ import type { InteractionDecision, InteractionKind, Question } from './interacti
 import type { JsonObject, JsonValue } from './json.js';
 import type { AssistantMessage, Message, ToolOutcome } from './message.js';
 import type { OperationCut } from './operation.js';
+import type { RecordedText } from './recorded-text.js';
 import type { RecoveryPolicy } from './recovery-policy.js';
 import type { ClaimCause, RunError } from './run.js';
 import type { Attention, AttentionReason, WaitReason } from './run-status.js';
@@ -15,7 +16,7 @@ import type { Usage } from './usage.js';
 /** An error as it may be stored and shown: chosen fields only, never a serialised exception. */
 export interface RecordedError {
   code: string;
-  message: string;
+  message: RecordedText;
   /** The exception's class name. */
   name?: string;
   /** HTTP status of a provider. */
@@ -223,7 +224,7 @@ export interface ToolDenied extends At {
   type: 'tool.denied';
   key: string;
   by: string;
-  reason?: string;
+  reason?: RecordedText;
 }
 export interface ToolUncertain extends At {
   type: 'tool.uncertain';
@@ -231,7 +232,7 @@ export interface ToolUncertain extends At {
   /** Null when nothing cut it: its result could not be recorded. */
   cut: OperationCut | null;
   /** What else is wrong: a result without a JSON form, another ask than before. */
-  problem?: string;
+  problem?: RecordedText;
   /** Of the attention this leads to; default `uncertain_outcome`. */
   reason?: Extract<AttentionReason, 'unserialisable_result' | 'input_drift'>;
   /** True: the model is told that the outcome is unknown (policy `inform`); false: a person must settle it. */

@@ -2,6 +2,7 @@
  * The states of a run and the phase derived from each. A status is stored; a phase never is.
  * Settled statuses are written once per part of a run (I4) and left only by `retry` (failed) or `restart`.
  */
+import type { RecordedText } from './recorded-text.js';
 
 /** Every status a run can have. */
 export const RUN_STATUSES = [
@@ -76,5 +77,5 @@ export interface Attention {
   /** All blocked operations, in call order. */
   operations?: string[];
   /** What happened and what to do, in words. */
-  detail: string;
+  detail: RecordedText;
 }

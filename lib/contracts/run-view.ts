@@ -5,6 +5,7 @@ import type { Operation } from './operation.js';
 import type { RunError, RunMetadata } from './run.js';
 import type { Attention, RunPhase, RunStatus, WaitReason } from './run-status.js';
 import type { UsageTotals } from './usage.js';
+import type { RecordedText } from './recorded-text.js';
 
 export interface RunLeaseView {
   owner: string;
@@ -135,5 +136,5 @@ export interface WorkerStatus {
   maxConcurrentRuns: number;
   lastHeartbeatAt?: Date;
   /** The first failure of a `failed` worker, or the latest trouble of a `degraded` one. */
-  reason?: string;
+  reason?: RecordedText;
 }

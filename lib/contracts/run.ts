@@ -4,6 +4,7 @@
  */
 import type { Actor } from './actor.js';
 import type { JsonValue } from './json.js';
+import type { RecordedText } from './recorded-text.js';
 import type { RecoveryPolicy } from './recovery-policy.js';
 import type { RetryPolicy } from './retry-policy.js';
 import type { Attention, RunStatus, WaitReason } from './run-status.js';
@@ -65,7 +66,7 @@ export interface InterruptRequest {
 
 export interface RunError {
   code: string;
-  message: string;
+  message: RecordedText;
 }
 
 /** Small sums carried on every journal row. */

@@ -8,6 +8,7 @@ import type { ClaimCause, RunChange } from '../contracts/run.js';
 import type { Attention } from '../contracts/run-status.js';
 import { isAwaited, takenUp } from './interactions.js';
 import type { RunState } from './journal/run-state.js';
+import { recordedText } from './values/recorded-error.js';
 
 export interface ClaimOptions {
   workerId: string;
@@ -107,7 +108,9 @@ function exhausted(
 ): TransitionDecision<Extract<ClaimResult, { outcome: 'exhausted' }>> {
   const attention: Attention = {
     reason: 'recovery_exhausted',
-    detail: `The run lost its owner more than ${maxRecoveries} times without finishing an operation in between. Find out what ends the processes (memory? a crash in a tool?), then retry it.`,
+    detail: recordedText(
+      `The run lost its owner more than ${maxRecoveries} times without finishing an operation in between. Find out what ends the processes (memory? a crash in a tool?), then retry it.`,
+    ),
   };
   const entries: JournalEntry[] = [...before, { type: 'run.attention_needed', at: locked.now, attention }];
   return {

@@ -7,6 +7,7 @@ import type { RunError } from '../contracts/run.js';
 import type { Attention, WaitReason } from '../contracts/run-status.js';
 import { latestText } from './journal/fold-journal.js';
 import type { CallState, RunState } from './journal/run-state.js';
+import { recordedFailure, recordedText } from './values/recorded-error.js';
 
 export type NextAction =
   | { do: 'call_model'; key: string; attempt: number }
@@ -168,7 +169,7 @@ function endOfReply(state: RunState, facts: ActionFacts): NextAction | null {
 
 function fail(state: RunState, code: string, message: string): NextAction {
   const text = latestText(state);
-  return { do: 'fail', error: { code, message }, output: text === '' ? null : text };
+  return { do: 'fail', error: recordedFailure(code, message), output: text === '' ? null : text };
 }
 
 function tooManyOperations(state: RunState, facts: ActionFacts): NextAction {
@@ -184,7 +185,9 @@ function driftAttention(key: string): Attention {
     reason: 'input_drift',
     operationKey: key,
     operations: [key],
-    detail: `What operation ${key} would be given now differs from what was recorded when it was begun. Restore the earlier messages of its session, or cancel the run.`,
+    detail: recordedText(
+      `What operation ${key} would be given now differs from what was recorded when it was begun. Restore the earlier messages of its session, or cancel the run.`,
+    ),
   };
 }
 
@@ -196,9 +199,11 @@ function uncertainAttention(blocked: CallState[]): Attention {
     reason: special?.reason ?? 'uncertain_outcome',
     operationKey: first.key,
     operations: blocked.map((call) => call.key),
-    detail: special
-      ? `${names}: ${special.detail}. Its effect may have happened; settle it with resolveTool.`
-      : `${names}: interrupted, and its effect may or may not have happened. Look it up and settle it with resolveTool.`,
+    detail: recordedText(
+      special
+        ? `${names}: ${special.detail}. Its effect may have happened; settle it with resolveTool.`
+        : `${names}: interrupted, and its effect may or may not have happened. Look it up and settle it with resolveTool.`,
+    ),
   };
 }
 

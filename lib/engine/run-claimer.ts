@@ -16,6 +16,7 @@ import type { RunState } from './journal/run-state.js';
 import type { LifecyclePublisher } from './lifecycle-publisher.js';
 import { nextAction, type NextAction } from './next-action.js';
 import { readHistory } from './sessions.js';
+import { recordedText } from './values/recorded-error.js';
 
 interface Prepared {
   agent: AgentDefinition;
@@ -106,7 +107,7 @@ export class RunClaimer {
   }
 
   private async blockCorrupt(runId: string, detail: string): Promise<void> {
-    const attention: Attention = { reason: 'journal_corrupt', detail };
+    const attention: Attention = { reason: 'journal_corrupt', detail: recordedText(detail) };
     const answer = await this.ports.store.transition({
       runId,
       decide: (locked) =>

@@ -19,7 +19,7 @@ import type { RunWorker } from './run-worker.js';
 import type { CallerTransition, Moved } from './verbs/caller-transition.js';
 import { takeDecisions, wakeAnswered } from './verbs/decide-interactions.js';
 import { settlement } from './settle-run.js';
-import { recordedError } from './values/recorded-error.js';
+import { recordedError, recordedFailure, recordedText } from './values/recorded-error.js';
 
 /** Runs of each kind that one sweep looks at; the next sweep goes on. */
 const BATCH = 200;
@@ -174,7 +174,7 @@ function decideDeadline(locked: LockedRun): TransitionDecision<JournalEntry[] | 
   if (isSettled(run.status) || run.deadlineAt === null || run.deadlineAt > now) return { result: null };
   // A live owner settles it itself, and knows what is in flight.
   if (run.status === 'running' && !isExpired(locked)) return { result: null };
-  const error = { code: 'RUN_TIMED_OUT', message: 'The run passed its deadline.' };
+  const error = recordedFailure('RUN_TIMED_OUT', 'The run passed its deadline.');
   const entries: JournalEntry[] = [{ type: 'run.timed_out', at: now, error }];
   return { result: entries, ...settlement(locked, { status: 'timed_out', error }, entries) };
 }
@@ -189,7 +189,9 @@ function decideUnoffered(locked: LockedRun, liveOffers: readonly Offer[]): Trans
     'nothing of this agent';
   const attention: Attention = {
     reason: 'version_mismatch',
-    detail: `No live worker offers ${wanted}; offered: ${offered}. Deploy that version again, then resume or retry the run.`,
+    detail: recordedText(
+      `No live worker offers ${wanted}; offered: ${offered}. Deploy that version again, then resume or retry the run.`,
+    ),
   };
   const entries: JournalEntry[] = [{ type: 'run.attention_needed', at: now, attention }];
   return { result: entries, run: { change: { status: 'needs_attention', attention, nextAttemptAt: null }, entries } };

@@ -3,6 +3,7 @@
  * Never throws from a tick; store trouble makes it wait (I10), a broken promise makes it stop for good.
  */
 import type { HeldRunState } from '../contracts/ports/run-store.port.js';
+import type { RecordedText } from '../contracts/recorded-text.js';
 import { CONTRACT_VERSION, type RunRecord } from '../contracts/run.js';
 import type { WorkerStatus } from '../contracts/run-view.js';
 import { AgentRunsError } from '../errors/agent-runs.error.js';
@@ -15,7 +16,8 @@ import { WorkerLease } from './lease/worker-lease.js';
 import type { LifecyclePublisher } from './lifecycle-publisher.js';
 import { RunClaimer } from './run-claimer.js';
 import { SharedQueue, type Claimable } from './shared-queue.js';
-import { recordedError } from './values/recorded-error.js';
+import { recordedError, recordedText } from './values/recorded-error.js';
+import { thrownMessage } from './values/thrown-value.js';
 
 /** After calls in flight were told to stop, how long a shutdown still waits for them. */
 const ABORT_GRACE_MS = 1_000;
@@ -32,7 +34,7 @@ export class RunWorker {
   private readonly timers = new Set<() => void>();
   private state: 'off' | 'running' | 'paused' | 'draining' | 'failed' = 'off';
   private failure: Error | null = null;
-  private trouble: string | null = null;
+  private trouble: RecordedText | null = null;
   private takeovers = true;
   /** The last look claimed everything there was. What becomes claimable in this process wakes it, what does elsewhere is found by the poll. */
   private sawEnd = false;
@@ -85,7 +87,7 @@ export class RunWorker {
 
   /** From memory, never from the store. */
   status(): WorkerStatus {
-    const reason = this.failure?.message ?? this.lease.failure ?? this.trouble;
+    const reason = this.failure ? recordedText(thrownMessage(this.failure)) : (this.lease.failure ?? this.trouble);
     const beat = this.lease.lastBeatAt;
     return {
       state: this.state === 'running' ? (reason === null ? 'ready' : 'degraded') : this.state,
@@ -302,7 +304,7 @@ export class RunWorker {
     const { code, message } = recordedError(error, 'STORE_UNAVAILABLE');
     if (AgentRunsError.is(error) && error.family === 'store' && !error.retryable && code !== 'JOURNAL_CORRUPT')
       return this.break(error);
-    this.trouble = `${code}: ${message}`;
+    this.trouble = recordedText(`${code}: ${message}`);
     this.ports.log.warn('looking for due runs failed; trying again at the next poll', {
       workerId: this.workerId,
       code,

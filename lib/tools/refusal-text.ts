@@ -3,11 +3,13 @@
  * as the cause only.
  */
 export function refusalText(error: unknown, fallback: string): string {
-  const getResponse = (error as { getResponse?: unknown } | null | undefined)?.getResponse;
-  if (typeof getResponse !== 'function') return fallback;
-  const response = (getResponse as () => unknown).call(error);
-  const message: unknown =
-    typeof response === 'object' && response !== null ? (response as { message?: unknown }).message : response;
-  if (Array.isArray(message)) return message.map(String).join('; ');
-  return typeof message === 'string' && message !== '' ? message : fallback;
+  try {
+    const response: unknown = (error as { getResponse?: () => unknown } | null | undefined)?.getResponse?.();
+    const message: unknown =
+      typeof response === 'object' && response !== null ? (response as { message?: unknown }).message : response;
+    if (Array.isArray(message)) return message.map(String).join('; ');
+    return typeof message === 'string' && message !== '' ? message : fallback;
+  } catch {
+    return fallback;
+  }
 }

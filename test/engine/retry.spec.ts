@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
+import type { RecordedText } from '../../lib/contracts/recorded-text.js';
 import type { RunRecord } from '../../lib/contracts/run.js';
 import { RUN_STATUSES } from '../../lib/contracts/run-status.js';
 import type { Scripted } from '../../lib/model/scripted/script-step.js';
@@ -56,7 +57,7 @@ describe('retrying a run', () => {
     await submit(store, {
       id: 'r',
       status: 'failed',
-      error: { code: 'X', message: 'x' },
+      error: { code: 'X', message: 'x' as RecordedText },
       output: 'half',
       finishedAt: 5,
       attempt: 3,
@@ -148,7 +149,7 @@ describe('retrying a run', () => {
 
   it('JRN-11: clears the count of recoveries: the run gets all of them again', async () => {
     const store = new MemoryRunStore();
-    const attention: RunRecord['attention'] = { reason: 'recovery_exhausted', detail: 'x' };
+    const attention: RunRecord['attention'] = { reason: 'recovery_exhausted', detail: 'x' as RecordedText };
     await submit(store, { id: 'r', status: 'needs_attention', attention, recoveries: 5, attempt: 6 });
     const engine = await engineOver(store, agent(scriptedModel([])));
     engine.worker.pause();

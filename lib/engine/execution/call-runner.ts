@@ -12,7 +12,7 @@ import { endedWithin } from '../ended-within.js';
 import type { EnginePorts } from '../engine-ports.js';
 import { digestOfAsk, interactionIdOf, type Ask, type CallAsk } from '../interactions.js';
 import type { CallState } from '../journal/run-state.js';
-import { recordedError } from '../values/recorded-error.js';
+import { recordedError, recordedFailure } from '../values/recorded-error.js';
 import { decideAtOnce } from './decide-at-once.js';
 import { executeCall, probeCall, type CallEnd, type CallEnvironment } from './tool-call.js';
 
@@ -222,7 +222,7 @@ export class CallRunner {
       at: this.ports.clock.now(),
       key: call.key,
       outcome: 'unknown_tool',
-      error: { code: 'UNKNOWN_TOOL', message: `The tool ${call.name} is no longer registered.` },
+      error: recordedFailure('UNKNOWN_TOOL', `The tool ${call.name} is no longer registered.`),
     };
   }
 }

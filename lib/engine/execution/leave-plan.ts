@@ -12,6 +12,7 @@ import type { NextAction } from '../next-action.js';
 import type { Leave, Stay } from '../settle-run.js';
 import { retryDelay } from './model-turn.js';
 import type { ExecutionEnd } from './attempt.js';
+import { recordedFailure } from '../values/recorded-error.js';
 
 export type LeavePlan = Pick<Leave, 'verb' | 'change' | 'entries' | 'interactions' | 'notBefore' | 'instead'> & {
   end: ExecutionEnd;
@@ -143,7 +144,7 @@ export function tellPlan(): LeavePlan {
 
 /** @param limitAt epoch ms by the store's clock */
 export function timeOutPlan(limitAt: number): LeavePlan {
-  const error = { code: 'RUN_TIMED_OUT', message: 'The run passed its deadline.' };
+  const error = recordedFailure('RUN_TIMED_OUT', 'The run passed its deadline.');
   return {
     verb: 'time_out',
     end: 'settled',
@@ -195,5 +196,5 @@ export function afterModelFailure(
   if (retryable !== true) return { do: 'fail', error: { code, message }, output: null };
   if (failures < policy.maxAttempts) return backOffPlan(key, retryDelay(policy, failures, retryAfterMs), retryAfterMs);
   const exhausted = `The model call failed ${failures} times: ${message}`;
-  return { do: 'fail', error: { code: 'MODEL_RETRIES_EXHAUSTED', message: exhausted }, output: null };
+  return { do: 'fail', error: recordedFailure('MODEL_RETRIES_EXHAUSTED', exhausted), output: null };
 }

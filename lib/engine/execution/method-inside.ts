@@ -20,7 +20,7 @@ import type { Ask } from '../interactions.js';
 import type { CallState } from '../journal/run-state.js';
 import { normaliseResult } from '../values/normalise-result.js';
 import { readQuestions } from '../values/read-questions.js';
-import { recordedError } from '../values/recorded-error.js';
+import { recordedError, recordedFailure, recordedText } from '../values/recorded-error.js';
 import { readApprovalRequest } from './read-approval-request.js';
 import type { CallEnd } from './tool-call.js';
 
@@ -134,10 +134,10 @@ export class MethodInside {
       throw new MethodLeft();
     }
     if (recorded.digest !== digest)
-      throw this.block({
-        problem: `its ask number ${ask.ordinal} is another one than before; a method that asks must ask the same each time it is entered`,
-        reason: 'input_drift',
-      });
+      throw this.block(
+        `its ask number ${ask.ordinal} is another one than before; a method that asks must ask the same each time it is entered`,
+        'input_drift',
+      );
     if (!recorded.decision) throw new MethodLeft();
     return recorded.decision;
   }
@@ -152,7 +152,7 @@ export class MethodInside {
     if (known?.status === 'failed') throw Object.assign(new Error(known.error.message), { code: known.error.code });
     const strict = known ? stricterPolicy(known.recovery, policy) : policy;
     if (known && !isRepeatable(strict))
-      throw this.block({ problem: `its step ${key} was interrupted, and may not be repeated (${strict})` });
+      throw this.block(`its step ${key} was interrupted, and may not be repeated (${strict})`);
     const done = this.begin(key, work, strict);
     this.working.set(key, done);
     try {
@@ -181,8 +181,8 @@ export class MethodInside {
       return normalised.value;
     }
     const problem = `its step ${step} returned what cannot be recorded (${normalised.problem} at ${normalised.path})`;
-    if (recovery !== 'safe') throw this.block({ problem, reason: 'unserialisable_result' });
-    const error = { code: 'UNSERIALISABLE_RESULT', message: problem };
+    if (recovery !== 'safe') throw this.block(problem, 'unserialisable_result');
+    const error = recordedFailure('UNSERIALISABLE_RESULT', problem);
     await this.finishStep(step, { error });
     throw Object.assign(new Error(problem), { code: error.code });
   }
@@ -191,7 +191,7 @@ export class MethodInside {
   private leftStep(step: string, recovery: RecoveryPolicy): MethodLeft {
     if (isRepeatable(recovery)) return new MethodLeft();
     const problem = `somebody was asked in the middle of its step ${step}, which may not be repeated (${recovery}); ask before a step or between steps`;
-    return this.block({ problem });
+    return this.block(problem);
   }
 
   private async finishStep(
@@ -205,8 +205,8 @@ export class MethodInside {
     ]);
   }
 
-  private block(problem: NonNullable<MethodInside['problem']>): MethodLeft {
-    this.problem = problem;
+  private block(problem: string, reason?: ToolUncertain['reason']): MethodLeft {
+    this.problem = { problem: recordedText(problem), ...(reason && { reason }) };
     return new MethodLeft();
   }
 

@@ -19,7 +19,7 @@ import { gateOf, type AskingRun } from '../interactions.js';
 import type { RunState } from '../journal/run-state.js';
 import { isLargerThan } from '../values/json-text-size.js';
 import { parseArguments } from '../values/parse-arguments.js';
-import { recordedError } from '../values/recorded-error.js';
+import { recordedError, recordedFailure, recordedText } from '../values/recorded-error.js';
 import { decideAtOnce, type DecisionPorts } from './decide-at-once.js';
 import { approvalOf, parseCall } from './judge-call.js';
 import { isCallId, substituteCallId, transcriptFor } from './provider-transcript.js';
@@ -52,19 +52,17 @@ export async function requestModel(
   if (result.ended === 'returned') {
     if (!isReply(result.value)) {
       const message = `The model client ${agent.model.name} returned what is no reply.`;
-      return { failure: { code: 'MODEL_CALL_FAILED', message, retryable: false } };
+      return { failure: recordedFailure('MODEL_CALL_FAILED', message, { retryable: false }) };
     }
     if (!isLargerThan(JSON.stringify(result.value.content), maxPayloadBytes)) return { reply: result.value };
     const message = `The reply of the model has more bytes of JSON than maxPayloadBytes (${maxPayloadBytes}) allows; it was not stored.`;
-    return { failure: { code: 'LIMIT_EXCEEDED', message, retryable: false } };
+    return { failure: recordedFailure('LIMIT_EXCEEDED', message, { retryable: false }) };
   }
   if (result.ended === 'timed_out')
     return {
-      failure: {
-        code: 'MODEL_CALL_FAILED',
-        message: `The model did not answer within ${agent.modelTimeoutMs} ms.`,
+      failure: recordedFailure('MODEL_CALL_FAILED', `The model did not answer within ${agent.modelTimeoutMs} ms.`, {
         retryable: true,
-      },
+      }),
     };
   if (controller.signal.aborted) return { aborted: true };
   if (!AgentRunsError.is(result.error, 'MODEL_CALL_FAILED'))
@@ -75,7 +73,7 @@ export async function requestModel(
   return {
     failure: {
       code: error.code,
-      message: error.message,
+      message: recordedText(error.message),
       retryable: error.retryable,
       ...(error.status !== undefined && { status: error.status }),
     },
@@ -195,7 +193,7 @@ export class ReplyRecorder {
     };
     if (NOT_EXECUTED.has(reply.finishReason)) {
       const message = `Not executed: the reply ended early (${reply.finishReason}), so the arguments may be incomplete. Call again with less at a time.`;
-      return { verdict, refusal: { outcome: 'not_executed', error: { code: 'OUTPUT_TRUNCATED', message } } };
+      return { verdict, refusal: { outcome: 'not_executed', error: recordedFailure('OUTPUT_TRUNCATED', message) } };
     }
     if (!tool) {
       const known = this.agent.tools.map(({ name }) => name).join(', ');
@@ -203,7 +201,7 @@ export class ReplyRecorder {
         verdict,
         refusal: {
           outcome: 'unknown_tool',
-          error: { code: 'UNKNOWN_TOOL', message: `There is no tool of this name. Available: ${known || 'none'}.` },
+          error: recordedFailure('UNKNOWN_TOOL', `There is no tool of this name. Available: ${known || 'none'}.`),
         },
       };
     }
@@ -236,13 +234,13 @@ const NOT_EXECUTED: ReadonlySet<string> = new Set(['length', 'content-filter', '
 function unchecked(problem: string): { outcome: 'error'; error: RecordedError } {
   return {
     outcome: 'error',
-    error: { code: 'TOOL_TIMED_OUT', message: `The tool was not run: ${problem}.` },
+    error: recordedFailure('TOOL_TIMED_OUT', `The tool was not run: ${problem}.`),
   };
 }
 
 function invalid(problem: string): { outcome: 'invalid_arguments'; error: RecordedError } {
   return {
     outcome: 'invalid_arguments',
-    error: { code: 'INVALID_ARGUMENTS', message: `The arguments are not valid: ${problem}` },
+    error: recordedFailure('INVALID_ARGUMENTS', `The arguments are not valid: ${problem}`),
   };
 }

@@ -18,7 +18,7 @@ import { readRunState } from '../journal/read-whole-journal.js';
 import { resultsOnly, RunJournal, type StepEntries } from '../journal/run-journal.js';
 import type { CallState, RunState } from '../journal/run-state.js';
 import { keysOf, nextAction, type ActionFacts, type NextAction } from '../next-action.js';
-import { recordedError } from '../values/recorded-error.js';
+import { recordedError, recordedText } from '../values/recorded-error.js';
 import type { Claimed, ExecutionEnd, ExecutionHooks } from './attempt.js';
 import { cutByDeadline, RunDeadline } from './run-deadline.js';
 import { actionFacts, IntentWriter } from './intents.js';
@@ -413,7 +413,7 @@ export class RunExecution {
     this.isGivingUp = true;
     if (this.leaving && !isTooLarge) return this.lose('a step failed in the engine itself');
     const detail = `A step could not be taken: ${recordedError(error, 'TOOL_FAILED').message}. The journal up to sequence ${this.journal.sequence} is kept; retry the run once the cause is mended.`;
-    const attention: Attention = { reason: isTooLarge ? 'limit' : 'journal_corrupt', detail };
+    const attention: Attention = { reason: isTooLarge ? 'limit' : 'journal_corrupt', detail: recordedText(detail) };
     void this.leave(leaveFor({ do: 'call_attention', attention }, this.leaveContext([])), []).catch(() =>
       this.lose('a step failed in the engine itself'),
     );

@@ -2,7 +2,7 @@
  * One execution of a tool call, and what its end means for the journal. The intent is committed before this is called (I1);
  * the lease is checked again at the very moment the method is entered.
  */
-import type { JournalEntry, RecordedError } from '../../contracts/journal-entry.js';
+import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { Clock } from '../../contracts/ports/clock.port.js';
 import type { ProbeResult, ToolContext } from '../../contracts/ports/tool-caller.port.js';
 import type { RunRecord } from '../../contracts/run.js';
@@ -14,7 +14,7 @@ import type { Ask } from '../interactions.js';
 import { decideRecovery } from '../recovery-decision.js';
 import { MethodInside, type InsidePorts } from './method-inside.js';
 import { normaliseResult } from '../values/normalise-result.js';
-import { recordedError } from '../values/recorded-error.js';
+import { recordedError, recordedFailure, recordedText } from '../values/recorded-error.js';
 import { timedCall } from './timed-call.js';
 
 /** How an execution ended. `entries` is empty when it should run again or was never begun. */
@@ -146,14 +146,14 @@ function isStoreTrouble(error: unknown, entered: boolean): boolean {
 function refusalOf(clock: Clock, call: CallState, error: unknown): JournalEntry {
   const at = clock.now();
   if (AgentRunsError.is(error, 'TOOL_DENIED'))
-    return { type: 'tool.denied', at, key: call.key, by: 'guard', reason: error.message };
+    return { type: 'tool.denied', at, key: call.key, by: 'guard', reason: recordedText(error.message) };
   if (AgentRunsError.is(error, 'INVALID_ARGUMENTS'))
     return {
       type: 'tool.failed',
       at,
       key: call.key,
       outcome: 'invalid_arguments',
-      error: { code: error.code, message: error.message },
+      error: recordedFailure(error.code, error.message),
     };
   return { type: 'tool.failed', at, key: call.key, outcome: 'error', error: recordedError(error, 'TOOL_FAILED') };
 }
@@ -184,7 +184,7 @@ function recordOutcome(
       at,
       key: call.key,
       outcome: 'error',
-      error: { code: 'UNSERIALISABLE_RESULT', message: `The tool returned what cannot be recorded: ${problem}.` },
+      error: recordedFailure('UNSERIALISABLE_RESULT', `The tool returned what cannot be recorded: ${problem}.`),
     };
   }
   return {
@@ -193,7 +193,7 @@ function recordOutcome(
     key: call.key,
     cut: null,
     told: false,
-    problem: `the tool returned what cannot be recorded (${problem})`,
+    problem: recordedText(`the tool returned what cannot be recorded (${problem})`),
     reason: 'unserialisable_result',
   };
 }
@@ -207,7 +207,7 @@ function timedOut(
   zombie: Promise<void>,
 ): CallEnd {
   const at = environment.clock.now();
-  const error: RecordedError = { code: 'TOOL_TIMED_OUT', message: `The tool did not finish within ${limitMs} ms.` };
+  const error = recordedFailure('TOOL_TIMED_OUT', `The tool did not finish within ${limitMs} ms.`);
   const failed: CallEnd = {
     end: 'result',
     entries: [{ type: 'tool.failed', at, key: call.key, outcome: 'error', error }],

@@ -3,6 +3,7 @@
  * contradict the journal. Mutable and private to one fold or one execution.
  */
 import type { InteractionDecision, InteractionKind, Question } from '../../contracts/interaction.js';
+import type { RecordedText } from '../../contracts/recorded-text.js';
 import type { ApprovalVerdict, FinishReason, RecordedError } from '../../contracts/journal-entry.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { Message, ToolOutcome } from '../../contracts/message.js';
@@ -38,7 +39,7 @@ export interface CallState {
   attempts: number;
   cut: OperationCut | null;
   /** What else is wrong with an uncertain call. */
-  problem: { detail: string; reason: AttentionReason } | null;
+  problem: { detail: RecordedText; reason: AttentionReason } | null;
   outcome: ToolOutcome | null;
   output: JsonValue;
 }

@@ -1,5 +1,6 @@
 import type { Offer } from '../../contracts/agent-definition.js';
-import { recordedError } from '../values/recorded-error.js';
+import type { RecordedText } from '../../contracts/recorded-text.js';
+import { recordedError, recordedText } from '../values/recorded-error.js';
 import { endedWithin } from '../ended-within.js';
 import type { EnginePorts } from '../engine-ports.js';
 
@@ -19,7 +20,7 @@ export class WorkerLease {
   /** By `elapsed()`, like everything here that is compared. */
   private heldUntil = Number.NEGATIVE_INFINITY;
   private beatenAt: number | null = null;
-  private trouble: string | null = null;
+  private trouble: RecordedText | null = null;
   private stopped = true;
   private lost = false;
   /** It ended by the clock, and its guard has not come yet. */
@@ -59,7 +60,7 @@ export class WorkerLease {
   }
 
   /** Why the last renewal failed; null when it did not. */
-  get failure(): string | null {
+  get failure(): RecordedText | null {
     return this.trouble;
   }
 
@@ -148,7 +149,7 @@ export class WorkerLease {
     } catch (error) {
       if (this.stopped || number !== this.beats) return;
       const { code, message } = recordedError(error, 'STORE_UNAVAILABLE');
-      this.trouble = `${code}: ${message}`;
+      this.trouble = recordedText(`${code}: ${message}`);
       if (!isRetryable(error)) return this.hooks.onBroken(error);
       this.ports.log.warn('the lease could not be renewed; trying again', { workerId: this.workerId, code });
       this.beatAfter(Math.min(1_000, options.leaseMs / 10));
@@ -171,7 +172,7 @@ export class WorkerLease {
     this.cancelGuard();
     this.cancelGuard = this.ports.clock.after(Math.max(1, ms), () => {
       this.lost = true;
-      this.trouble ??= 'the lease is running out and its renewal is not answered';
+      this.trouble ??= recordedText('the lease is running out and its renewal is not answered');
       this.ports.log.error('the lease is running out and could not be renewed; letting go of all runs', {
         workerId: this.workerId,
       });

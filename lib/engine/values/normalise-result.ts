@@ -19,6 +19,7 @@ import { MAX_JSON_DEPTH, pathText, type PathStep } from './json-path.js';
 import { jsonStringBytes } from './json-text-size.js';
 import { thrownMessage } from './thrown-value.js';
 import { truncateText } from './truncate-text.js';
+import { recordedText } from './recorded-error.js';
 
 export interface ResultLimits {
   /** UTF-8 bytes of the JSON text. */
@@ -45,7 +46,7 @@ export function normaliseResult(value: unknown, limits: ResultLimits): Normalise
     return { ok: true, value: json, notes: copy.notes(), bytes: copy.bytes };
   } catch (error) {
     // Asked of the walk, not of what was thrown: that may be anything the host's code made.
-    const problem = copy.refusal ?? `could not be read: ${truncateText(thrownMessage(error), 200)}`;
+    const problem = copy.refusal ?? `could not be read: ${truncateText(recordedText(thrownMessage(error)), 200)}`;
     return { ok: false, path: pathText(copy.path), problem };
   }
 }

@@ -3,6 +3,7 @@
  * retryable. Never stack, cause, config, request, headers or any other property, and never a serialised exception.
  */
 import type { RecordedError } from '../../contracts/journal-entry.js';
+import type { RecordedText } from '../../contracts/recorded-text.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { maskSecrets } from './mask-secrets.js';
 import { thrownMessage, thrownProperty } from './thrown-value.js';
@@ -12,14 +13,17 @@ import { wellFormedText } from './well-formed.js';
 /** Code points of a stored message. */
 export const MAX_ERROR_MESSAGE = 4_000;
 /** Looked at before masking and cutting, so that a huge message costs little. */
-const MAX_READ = 64_000;
+const MAX_READ = 16_000;
 
 /**
  * @param thrown whatever was thrown or rejected with
  * @param fallbackCode used when the value has no code of its own, e.g. `TOOL_FAILED`
  */
 export function recordedError(thrown: unknown, fallbackCode: string): RecordedError {
-  const recorded: RecordedError = { code: codeOf(thrown) ?? fallbackCode, message: errorText(thrownMessage(thrown)) };
+  const recorded: RecordedError = {
+    code: codeOf(thrown) ?? fallbackCode,
+    message: recordedText(thrownMessage(thrown)),
+  };
   const name = thrownProperty(thrown, 'name');
   if (typeof name === 'string' && /^[A-Za-z_$][\w$.:-]{0,99}$/.test(name)) recorded.name = name;
   if (!isOwnError(thrown)) return recorded;
@@ -30,9 +34,18 @@ export function recordedError(thrown: unknown, fallbackCode: string): RecordedEr
   return recorded;
 }
 
-/** Text of an error in the form in which it may be stored: masked, well-formed, at most `MAX_ERROR_MESSAGE` code points. */
-export function errorText(message: string): string {
-  return truncateText(maskSecrets(wellFormedText(message.slice(0, MAX_READ))), MAX_ERROR_MESSAGE);
+/** An error of our own making. @param message may quote what others said */
+export function recordedFailure(
+  code: string,
+  message: string,
+  facts: Pick<RecordedError, 'status' | 'retryable'> = {},
+): RecordedError {
+  return { code, message: recordedText(message), ...facts };
+}
+
+/** The one way to a {@link RecordedText}: masked, well-formed, at most {@link MAX_ERROR_MESSAGE} code points. */
+export function recordedText(text: string): RecordedText {
+  return truncateText(maskSecrets(wellFormedText(text.slice(0, MAX_READ))), MAX_ERROR_MESSAGE) as RecordedText;
 }
 
 function codeOf(thrown: unknown): string | undefined {

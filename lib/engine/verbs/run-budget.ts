@@ -13,6 +13,7 @@ import { becomePending, type CallerTransition, type Moved } from './caller-trans
 import { notFound } from './read-runs.js';
 import { invalid, isRecord, requireId, type FieldProblem } from './read-start-options.js';
 import { hasBudgetLeft, stillWaiting } from './waiting.js';
+import { recordedFailure } from '../values/recorded-error.js';
 
 export class RunBudget {
   constructor(
@@ -81,10 +82,10 @@ function decideGrant(locked: LockedRun, given: number | undefined, { by, note }:
 function decideDenial(locked: LockedRun, { by, note }: BudgetDecision): Moved {
   const { run, now } = locked;
   const maxTotalTokens = requireExhausted(locked, 'deny');
-  const error = {
-    code: 'BUDGET_DENIED',
-    message: `No more tokens were granted by ${by}${note === undefined ? '' : `: ${note}`}.`,
-  };
+  const error = recordedFailure(
+    'BUDGET_DENIED',
+    `No more tokens were granted by ${by}${note === undefined ? '' : `: ${note}`}.`,
+  );
   const entries: JournalEntry[] = [
     {
       type: 'budget.denied',

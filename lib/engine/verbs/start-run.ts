@@ -25,6 +25,7 @@ import type { PendingLimit } from '../pending-limit.js';
 import type { RunWorker } from '../run-worker.js';
 import { readHistory } from '../sessions.js';
 import { readStartOptions, type StartInput } from './read-start-options.js';
+import { recordedFailure } from '../values/recorded-error.js';
 
 /** A run that is to be created, and everything decided about it before the store is asked. */
 interface Draft {
@@ -293,7 +294,7 @@ export class StartRun {
 
 /** Settled from its first moment: it never holds its session and its model is never called. */
 function blockedRun(draft: Draft, { session, now }: CreateSituation, reason: string): Insert {
-  const error = { code: 'INPUT_REFUSED', message: `The prompt was refused: ${reason}` };
+  const error = recordedFailure('INPUT_REFUSED', `The prompt was refused: ${reason}`);
   const run: RunRecord = { ...newRun(draft, now), status: 'blocked', error, finishedAt: now };
   run.sessionOrder = session ? session.lastOrder + 1 : draft.input.sessionId === null ? null : 1;
   const entries: JournalEntry[] = [submitted(draft, now), { type: 'run.blocked', at: now, error }];

@@ -7,11 +7,10 @@
  */
 import { ModelCallError } from '../../errors/run/model-call.error.js';
 import { isBlankText } from '../../engine/values/blank-text.js';
-import { maskSecrets } from '../../engine/values/mask-secrets.js';
+import { recordedText } from '../../engine/values/recorded-error.js';
 import { isRetryableStatus } from '../../engine/values/retryable-status.js';
 import { thrownMessage, thrownProperty } from '../../engine/values/thrown-value.js';
 import { truncateText } from '../../engine/values/truncate-text.js';
-import { wellFormedText } from '../../engine/values/well-formed.js';
 import { answeredError } from './answered-error.js';
 import { networkCode } from './network-code.js';
 import { retryAfterMs, type HeaderValue } from './retry-after.js';
@@ -117,9 +116,7 @@ const SILENT: ReadonlySet<number> = new Set([401, 403, 407]);
 
 function detail(message: string, status: number, { modelId }: FailedCall): string {
   if (SILENT.has(status) || isBlankText(message)) return '.';
-  const oneLine = maskSecrets(wellFormedText(message.slice(0, 64_000)))
-    .replaceAll(/\s+/g, ' ')
-    .trim();
+  const oneLine = recordedText(message).replaceAll(/\s+/g, ' ').trim();
   const text = truncateText(withoutLongTokens(oneLine, modelId), 300);
   return /[.!?…]$/.test(text) ? `: ${text}` : `: ${text}.`;
 }

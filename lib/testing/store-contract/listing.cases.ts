@@ -1,5 +1,6 @@
 /** Lists page in a stable order by an opaque cursor, filter exactly, and carry no content. */
 import assert from 'node:assert/strict';
+import type { RecordedText } from '../../contracts/recorded-text.js';
 import type { ListQuery, RunStore } from '../../contracts/ports/run-store.port.js';
 import { anInteraction, ask, change, loaded, note, refusedWith, sameJson, submit, upTo } from './scenario.js';
 import { storeCase, type StoreCase } from './store-case.js';
@@ -166,10 +167,10 @@ export const listingCases: readonly StoreCase[] = [
       {
         id: 'run-1',
         status: 'needs_attention',
-        attention: { reason: 'limit', detail: 'too large' },
+        attention: { reason: 'limit', detail: 'too large' as RecordedText },
         waitingFor: ['timer'],
         output: { secret },
-        error: { code: 'X', message: secret },
+        error: { code: 'X', message: secret as RecordedText },
         wake: { cause: 'retried', reason: secret },
         actor: { id: secret },
         metadata: { tier: 'gold' },

@@ -1,4 +1,5 @@
 /** How a run comes to be, once. */
+import type { RecordedText } from '../../contracts/recorded-text.js';
 import assert from 'node:assert/strict';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { aRun, journal, loaded, note, notesOf, sameJson, submit, totalsOf, upTo } from './scenario.js';
@@ -39,7 +40,12 @@ export const submissionCases: readonly StoreCase[] = [
       requestId: 'request-1',
       status: 'waiting',
       waitingFor: ['approval', 'budget'],
-      attention: { reason: 'uncertain_outcome', operationKey: 'r1.m1.t0', operations: ['r1.m1.t0'], detail: 'look' },
+      attention: {
+        reason: 'uncertain_outcome',
+        operationKey: 'r1.m1.t0',
+        operations: ['r1.m1.t0'],
+        detail: 'look' as RecordedText,
+      },
       attempt: 3,
       owner: 'worker-9',
       wake: { cause: 'takeover', by: 'bob', reason: 'gone', previousOwner: 'worker-8', leaseLeftMs: 12 },
@@ -51,7 +57,7 @@ export const submissionCases: readonly StoreCase[] = [
       restarts: 1,
       budgetMaxTotalTokens: 5_000_000_000,
       output: { text: 'done' },
-      error: { code: 'X', message: 'y' },
+      error: { code: 'X', message: 'y' as RecordedText },
       metadata: { a: 'b', n: 1.5, f: false },
       activeMs: 1_234,
       claimedAt: now - 999,

@@ -1,5 +1,6 @@
 /** I4: a transition reads under a lock, decides, and writes all of what was decided or nothing. */
 import assert from 'node:assert/strict';
+import type { RecordedText } from '../../contracts/recorded-text.js';
 import type { RunChange } from '../../contracts/run.js';
 import { isSettled } from '../../contracts/run-status.js';
 import {
@@ -252,7 +253,7 @@ export const transitionCases: readonly StoreCase[] = [
       precedingRunId: 'run-0',
       status: 'needs_attention',
       waitingFor: ['approval', 'question', 'budget', 'child', 'timer', 'signal'],
-      attention: { reason: 'limit', detail: 'too much' },
+      attention: { reason: 'limit', detail: 'too much' as RecordedText },
       attempt: 4,
       owner: 'worker-1',
       wake: { cause: 'retried', by: 'bob' },
@@ -265,7 +266,7 @@ export const transitionCases: readonly StoreCase[] = [
       budgetMaxTotalTokens: 8,
       frozen: { ...run.frozen, maxTurns: 1, maxDurationMs: 5, recovery: {} },
       output: ['a', { b: null }],
-      error: { code: 'C', message: 'm' },
+      error: { code: 'C', message: 'm' as RecordedText },
       activeMs: 9,
       claimedAt: 1_700_000_000_001,
       startedAt: 1_700_000_000_002,

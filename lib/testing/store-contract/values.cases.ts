@@ -1,5 +1,6 @@
 /** What goes in comes out, exactly, and never as the object somebody else holds. */
 import assert from 'node:assert/strict';
+import type { RecordedText } from '../../contracts/recorded-text.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { RunStore } from '../../contracts/ports/run-store.port.js';
 import {
@@ -137,8 +138,8 @@ export const valueCases: readonly StoreCase[] = [
         await appendNotes(store, id, 1, [value, text]);
         await change(store, id, {
           output: value,
-          error: { code: 'X', message: text },
-          attention: { reason: 'limit', detail: text },
+          error: { code: 'X', message: text as RecordedText },
+          attention: { reason: 'limit', detail: text as RecordedText },
           wake: { cause: 'retried', reason: text, by: text },
         });
         const asked = anInteraction({

@@ -4,6 +4,7 @@ import type { AssistantPart } from '../../../lib/contracts/message.js';
 import { JournalFold } from '../../../lib/engine/journal/fold-journal.js';
 import { emptyState, type RunState } from '../../../lib/engine/journal/run-state.js';
 import { Sha256Digester } from '../../../lib/system/sha256-digester.js';
+import { recordedFailure, recordedText } from '../../../lib/engine/values/recorded-error.js';
 
 const fold = new JournalFold(new Sha256Digester());
 const at = 1_700_000_000_000;
@@ -108,7 +109,7 @@ describe('the fold of a journal', () => {
       at,
       key: 'r1.m1',
       attempt: 1,
-      error: { code: 'X', message: 'x' },
+      error: recordedFailure('X', 'x'),
     });
     expect(state.totals).toMatchObject({ turn: 1, results: 0, usage: { totalTokens: 0 } });
     expect(state.model).toMatchObject({ attempts: 1, failures: 1, status: 'failed' });
@@ -136,7 +137,7 @@ describe('the fold of a journal', () => {
       at,
       key: 'r1.m1',
       attempt: 1,
-      error: { code: 'X', message: 'x' },
+      error: recordedFailure('X', 'x'),
     });
     fold.apply(state, { type: 'run.retried', at });
     expect(state.model).toMatchObject({ attempts: 1, failures: 0 });
@@ -145,30 +146,30 @@ describe('the fold of a journal', () => {
   const ends: [entry: JournalEntry, outcome: string, operation: string, results: number][] = [
     [done('r1.m1.t0', 'x'), 'success', 'completed', 1],
     [
-      { type: 'tool.failed', at, key: 'r1.m1.t0', outcome: 'error', error: { code: 'X', message: 'x' } },
+      { type: 'tool.failed', at, key: 'r1.m1.t0', outcome: 'error', error: recordedFailure('X', 'x') },
       'error',
       'failed',
       1,
     ],
     [
-      { type: 'tool.failed', at, key: 'r1.m1.t0', outcome: 'invalid_arguments', error: { code: 'X', message: 'x' } },
+      { type: 'tool.failed', at, key: 'r1.m1.t0', outcome: 'invalid_arguments', error: recordedFailure('X', 'x') },
       'invalid_arguments',
       'failed',
       1,
     ],
     [
-      { type: 'tool.failed', at, key: 'r1.m1.t0', outcome: 'unknown_tool', error: { code: 'X', message: 'x' } },
+      { type: 'tool.failed', at, key: 'r1.m1.t0', outcome: 'unknown_tool', error: recordedFailure('X', 'x') },
       'unknown_tool',
       'failed',
       1,
     ],
     [
-      { type: 'tool.failed', at, key: 'r1.m1.t0', outcome: 'not_executed', error: { code: 'X', message: 'x' } },
+      { type: 'tool.failed', at, key: 'r1.m1.t0', outcome: 'not_executed', error: recordedFailure('X', 'x') },
       'not_executed',
       'not_run',
       1,
     ],
-    [{ type: 'tool.denied', at, key: 'r1.m1.t0', by: 'guard', reason: 'no' }, 'denied', 'denied', 1],
+    [{ type: 'tool.denied', at, key: 'r1.m1.t0', by: 'guard', reason: recordedText('no') }, 'denied', 'denied', 1],
     [{ type: 'tool.uncertain', at, key: 'r1.m1.t0', cut: 'crash', told: true }, 'unknown', 'uncertain', 1],
     [
       { type: 'tool.resolved', at, key: 'r1.m1.t0', resolution: { output: 'x' }, by: 'ann', reconciled: true },

@@ -79,7 +79,7 @@ describe('B165: a recorded error', () => {
   it('masks credentials in its message', () => {
     const message = 'connect postgres://app:canary@db:5432/x failed, Authorization: Bearer canary-1234567';
     expect(recordedError(new Error(message), 'X').message).toBe(
-      'connect postgres://[redacted]@db:5432/x failed, Authorization: [redacted] [redacted]',
+      'connect postgres://[redacted]@db:5432/x failed, Authorization: [redacted]',
     );
   });
 });
@@ -94,5 +94,5 @@ it('B068: a recorded message is cut between code points', () => {
 
 it('B068: a recorded message is well-formed', () => {
   expect(recordedError(new Error('a\ud83d'), 'X').message).toBe('a\ufffd');
-  expect(recordedError('x'.repeat(63_999) + '\u{1F511}', 'X').message).toHaveLength(MAX_ERROR_MESSAGE);
+  expect(recordedError('x'.repeat(15_999) + '\u{1F511}', 'X').message).toHaveLength(MAX_ERROR_MESSAGE);
 });

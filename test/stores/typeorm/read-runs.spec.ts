@@ -1,3 +1,4 @@
+import type { RecordedText } from '../../../lib/contracts/recorded-text.js';
 import { DataSource } from 'typeorm';
 import type { TypeOrmRunStore } from '../../../lib/stores/typeorm/typeorm-run.store.js';
 import { appendNotes, change, journal, running } from '../../../lib/testing/store-contract/scenario.js';
@@ -58,7 +59,7 @@ describe('a run whose rows are damaged', () => {
   it('STO-4: can still be told to need attention, without an attempt', async () => {
     await damage('totals', 'not JSON', 7);
     await expect(store.load('run-1')).rejects.toMatchObject({ code: 'JOURNAL_CORRUPT' });
-    const attention = { reason: 'journal_corrupt' as const, detail: 'look at it' };
+    const attention = { reason: 'journal_corrupt' as const, detail: 'look at it' as RecordedText };
     const run = await change(store, 'run-1', { status: 'needs_attention', attention }, [
       { type: 'run.attention_needed', at: 1, attention },
     ]);

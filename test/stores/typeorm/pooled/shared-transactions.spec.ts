@@ -1,3 +1,4 @@
+import type { RecordedText } from '../../../../lib/contracts/recorded-text.js';
 import type { DataSource, QueryRunner } from 'typeorm';
 import type { TransitionDecision, TransitionResult } from '../../../../lib/contracts/ports/run-store.port.js';
 import type { RunChange, RunRecord } from '../../../../lib/contracts/run.js';
@@ -127,7 +128,7 @@ describeServers('transactions of different runs on %s', (type) => {
     const changes: RunChange[] = [
       {
         output: 'x'.repeat(400_000),
-        error: { code: 'A', message: '\0"\\😀\ud83d' },
+        error: { code: 'A', message: '\0"\\😀\ud83d' as RecordedText },
         waitingFor: ['approval'],
         wake: null,
       },
