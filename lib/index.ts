@@ -66,6 +66,7 @@ export type {
   PromptPart,
   RestartOptions,
   ResumeOptions,
+  SessionMessagesOptions,
   StartContext,
   StartOptions,
   SteerOptions,

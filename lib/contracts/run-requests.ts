@@ -29,6 +29,11 @@ export interface StartOptions {
   messages?: (PromptMessage | Message)[];
   /** 1-128 characters of `[A-Za-z0-9._:-]`; the same holds for `requestId` and `runId`. */
   sessionId?: string;
+  /**
+   * Whose session it is: an id of a user or a tenant, from the host's authentication. The first run of a session fixes its owner; a later start with another
+   * one throws `FORBIDDEN`. The comparison is part of the start's transaction. Default: nothing is compared. Without `sessionId` it has no effect.
+   */
+  sessionOwner?: string;
   /** Idempotency key, unique per session, or per agent without one. */
   requestId?: string;
   runId?: string;
@@ -49,6 +54,11 @@ export interface StartOptions {
 export interface StartContext {
   /** The host's open transaction (an `EntityManager` under `./typeorm`): the run exists only if it commits. */
   transaction?: unknown;
+}
+
+export interface SessionMessagesOptions {
+  /** As at `start`: a session of another owner throws `FORBIDDEN`. Default: nothing is compared. */
+  sessionOwner?: string;
 }
 
 export interface WaitOptions {

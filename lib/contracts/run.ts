@@ -179,6 +179,8 @@ export type RunChange = Partial<
 export interface SessionRecord {
   id: string;
   mode: SessionMode;
+  /** Whose session it is, from its first run; compared with every later start that names an owner. Null: its first run named none. */
+  owner: string | null;
   /** Serial: the unfinished run that holds the session. Parallel: always null. */
   headRunId: string | null;
   latestCompletedRunId: string | null;

@@ -12,6 +12,7 @@ import type {
   PendingInteractionsOptions,
   RestartOptions,
   ResumeOptions,
+  SessionMessagesOptions,
   StartContext,
   StartOptions,
   SteerOptions,
@@ -57,8 +58,8 @@ export class RunService {
 
   /**
    * Commits a run and returns at once. With `transaction` the run joins the host's transaction and exists only if that commits.
-   * The same `requestId` with the same input again returns the first run, marked `deduplicated`.
-   * @throws InvalidRequestError, AgentNotFoundError, SessionBusyError, RequestConflictError, RunExistsError, TooManyPendingError, PayloadTooLargeError
+   * The same `requestId` with the same input again returns the first run, marked `deduplicated`; to another actor, or outside of its session, it is a conflict.
+   * @throws ForbiddenError when the session belongs to another owner, InvalidRequestError, AgentNotFoundError, SessionBusyError, RequestConflictError, RunExistsError, TooManyPendingError, PayloadTooLargeError
    */
   async start(options: StartOptions, context?: StartContext): Promise<Run> {
     const { run, created } = await this.starting.start(options, context);
@@ -101,9 +102,9 @@ export class RunService {
     return this.reading.messages(runId);
   }
 
-  /** The history that the next run of a session would see; empty for an unknown session. */
-  sessionMessages(sessionId: string): Promise<Message[]> {
-    return this.reading.sessionMessages(sessionId);
+  /** The history that the next run of a session would see; empty for an unknown session. @throws ForbiddenError for a session of another owner */
+  sessionMessages(sessionId: string, options?: SessionMessagesOptions): Promise<Message[]> {
+    return this.reading.sessionMessages(sessionId, options);
   }
 
   /** Resolves when the run is settled or suspended, or the wait ends; then with the state it has. Giving up touches nothing. */

@@ -6,6 +6,7 @@ import { Body, Get, HttpCode, Inject, Param, Post, Query, Req } from '@nestjs/co
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Actor } from '../contracts/actor.js';
 import type { Message } from '../contracts/message.js';
+import type { SessionMessagesOptions } from '../contracts/run-requests.js';
 import type { AgentDescription, EventPage, Run, RunSummaryView } from '../contracts/run-view.js';
 import { RunService } from '../engine/run-service.js';
 import type { HttpRequestLike } from './access/actor-resolver.port.js';
@@ -54,8 +55,7 @@ export abstract class AgentRunsController {
     requireJson(request);
     const wait = readWait(query);
     refuseStream(request);
-    const options = await this.access.start(actor, readStart(body));
-    const run = await this.access.started(actor, () => this.runs.start({ ...options, actor }));
+    const run = await this.access.start(actor, readStart(body), (allowed) => this.runs.start({ ...allowed, actor }));
     const headers: Record<string, string> = run.deduplicated ? {} : { Location: this.locationOf(request, run.id) };
     if (wait === undefined) return new HttpAnswer(run.deduplicated ? 200 : 202, run, headers);
     const waited = await this.runs.result(run.id, { timeout: Math.max(1, wait * 1000) });
@@ -108,8 +108,8 @@ export abstract class AgentRunsController {
     @Param('sessionId') id: unknown,
   ): Promise<{ messages: Message[] }> {
     const sessionId = readPathId('sessionId', id);
-    await this.access.session(actor, sessionId);
-    return { messages: await this.runs.sessionMessages(sessionId) };
+    const read = (owner: SessionMessagesOptions) => this.runs.sessionMessages(sessionId, owner);
+    return { messages: await this.access.session(actor, sessionId, read) };
   }
 
   @Post('runs/:id/resume')

@@ -224,6 +224,7 @@ describe('the decision about a claim', () => {
     const session = {
       id: 's',
       mode: 'parallel',
+      owner: null,
       headRunId: null,
       latestCompletedRunId: 'before',
       lastOrder: 2,

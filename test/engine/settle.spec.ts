@@ -47,6 +47,7 @@ const leave = (over: Partial<Leave> = {}): Leave => ({
 const session = (over: Partial<SessionRecord> = {}): SessionRecord => ({
   id: 's',
   mode: 'serial',
+  owner: null,
   headRunId: 'run-1',
   latestCompletedRunId: 'before',
   lastOrder: 3,

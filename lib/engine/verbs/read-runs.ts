@@ -5,6 +5,7 @@ import type {
   EventOptions,
   ListOptions,
   PendingInteractionsOptions,
+  SessionMessagesOptions,
   WaitOptions,
 } from '../../contracts/run-requests.js';
 import { phaseOf, RUN_PHASES, RUN_STATUSES, statusesOf, type RunStatus } from '../../contracts/run-status.js';
@@ -22,10 +23,12 @@ import {
   invalid,
   readDuration,
   readMetadata,
+  readSessionOwner,
   requireId,
   requireOptions,
   type FieldProblem,
 } from './read-start-options.js';
+import { foreignSession } from './start-admission.js';
 
 const INTERACTION_FILTERS: ReadonlySet<string> = new Set(['after', 'runId', 'sessionId', 'agent', 'approverRole']);
 const MAX_PAGE = 100;
@@ -131,8 +134,13 @@ export class ReadRuns {
   }
 
   /** What the next run of the session would see. */
-  async sessionMessages(sessionId: string): Promise<Message[]> {
+  async sessionMessages(sessionId: string, options: SessionMessagesOptions = {}): Promise<Message[]> {
+    requireOptions(options);
+    const problems: FieldProblem[] = [];
+    const owner = readSessionOwner(options.sessionOwner, problems);
+    if (problems.length > 0) throw invalid(problems);
     const session = await this.ports.store.session(requireId('sessionId', sessionId));
+    if (session && owner !== null && session.owner !== owner) throw foreignSession(session.id);
     return readHistory(this.ports.store, this.fold, session?.latestCompletedRunId ?? null);
   }
 

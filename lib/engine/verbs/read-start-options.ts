@@ -21,6 +21,7 @@ export interface FieldProblem {
 export interface StartInput {
   messages: Message[];
   sessionId: string | null;
+  sessionOwner: string | null;
   requestId: string | null;
   runId: string | null;
   ifExists: 'reject' | 'resume' | 'restart';
@@ -38,6 +39,7 @@ const KNOWN: ReadonlySet<string> = new Set<keyof StartOptions>([
   'prompt',
   'messages',
   'sessionId',
+  'sessionOwner',
   'requestId',
   'runId',
   'ifExists',
@@ -63,6 +65,7 @@ export function readStartOptions(options: StartOptions, maxPayloadBytes: number)
   const input: StartInput = {
     messages,
     sessionId: readId('sessionId', given.sessionId, problems),
+    sessionOwner: readSessionOwner(given.sessionOwner, problems),
     requestId: readId('requestId', given.requestId, problems),
     runId: readId('runId', given.runId, problems),
     ifExists: given.ifExists === 'resume' || given.ifExists === 'restart' ? given.ifExists : 'reject',
@@ -105,6 +108,14 @@ function readId(field: string, value: unknown, problems: FieldProblem[]): string
   if (value === undefined) return null;
   if (isIdentifier(value)) return value;
   problems.push({ field, problem: ID_RULE });
+  return null;
+}
+
+/** Null only where none is given: an owner that is no text must not pass for no owner. */
+export function readSessionOwner(value: unknown, problems: FieldProblem[]): string | null {
+  if (value === undefined) return null;
+  if (typeof value === 'string' && value !== '') return value;
+  problems.push({ field: 'sessionOwner', problem: 'must be text that is not empty' });
   return null;
 }
 

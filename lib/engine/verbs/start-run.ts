@@ -5,16 +5,11 @@
 import type { AgentDefinition } from '../../contracts/agent-definition.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { JsonValue } from '../../contracts/json.js';
-import type { Message } from '../../contracts/message.js';
 import type { CreateDecision, CreateSituation } from '../../contracts/ports/run-store.port.js';
 import { CONTRACT_VERSION, type FrozenOptions, type RunRecord, type SessionRecord } from '../../contracts/run.js';
 import type { StartContext, StartOptions } from '../../contracts/run-requests.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { AgentNotFoundError } from '../../errors/request/agent-not-found.error.js';
-import { InvalidRequestError } from '../../errors/request/invalid-request.error.js';
-import { RequestConflictError } from '../../errors/request/request-conflict.error.js';
-import { RunExistsError } from '../../errors/request/run-exists.error.js';
-import { SessionBusyError } from '../../errors/request/session-busy.error.js';
 import type { EnginePorts } from '../engine-ports.js';
 import { actionFacts, IntentWriter } from '../execution/intents.js';
 import type { JournalFold } from '../journal/fold-journal.js';
@@ -24,22 +19,9 @@ import { nextAction } from '../next-action.js';
 import type { PendingLimit } from '../pending-limit.js';
 import type { RunWorker } from '../run-worker.js';
 import { readHistory } from '../sessions.js';
-import { readStartOptions, type StartInput } from './read-start-options.js';
+import { readStartOptions } from './read-start-options.js';
+import { admissionRefusal, existingRun, ownershipRefusal, type Draft } from './start-admission.js';
 import { recordedFailure } from '../values/recorded-error.js';
-
-/** A run that is to be created, and everything decided about it before the store is asked. */
-interface Draft {
-  id: string;
-  agent: AgentDefinition;
-  input: StartInput;
-  requestScope: string;
-  requestId: string;
-  requestDigest: string;
-  /** What the run would see, if the session has not moved when its row is locked. */
-  history: { runId: string | null; messages: Message[] };
-  /** Why the guardrail refused the prompt; null = it did not. */
-  refusal: string | null;
-}
 
 type Insert = Extract<CreateDecision, { do: 'insert' }>;
 
@@ -57,7 +39,7 @@ export class StartRun {
     private readonly pending: PendingLimit,
   ) {}
 
-  /** @throws InvalidRequestError, AgentNotFoundError, SessionBusyError, RequestConflictError, RunExistsError, TooManyPendingError, PayloadTooLargeError, StoreUnavailableError */
+  /** @throws InvalidRequestError, AgentNotFoundError, SessionBusyError, RequestConflictError, RunExistsError, TooManyPendingError, PayloadTooLargeError, ForbiddenError, StoreUnavailableError */
   async start(options: StartOptions, context: StartContext = {}): Promise<Started> {
     if (this.worker.brokenBy) throw this.worker.brokenBy;
     const draft = await this.draft(options, context);
@@ -91,12 +73,12 @@ export class StartRun {
       }),
       decide: (situation) => {
         born = inserted = null;
-        const existing = this.existing(draft, situation);
+        const existing = ownershipRefusal(draft, situation) ?? existingRun(draft, situation);
         if (existing) return existing;
         if (draft.refusal !== null) return (inserted = blockedRun(draft, situation, draft.refusal));
         const free =
           situation.session === null || situation.session.headRunId === null || draft.agent.sessionMode === 'parallel';
-        const refusal = this.refusal(draft, situation, free) ?? (mayClaim && free ? null : admission());
+        const refusal = admissionRefusal(draft, situation, free) ?? (mayClaim && free ? null : admission());
         if (refusal) return { do: 'refuse', error: refusal };
         born = mayClaim && free ? this.bornClaimed(draft, situation) : null;
         const decision = this.insert(draft, situation, free, born);
@@ -195,43 +177,6 @@ export class StartRun {
 
   // ---- inside the store's transaction: synchronous, pure ----
 
-  private existing(draft: Draft, { sameRequest, sameId }: CreateSituation): CreateDecision | null {
-    // Without a request id of the caller's own, the run's id stands in for it: then it is the id that is taken.
-    if (sameRequest && draft.input.requestId !== null) {
-      if (sameRequest.requestDigest === draft.requestDigest) return { do: 'return', run: sameRequest };
-      const message = `Request id ${draft.requestId} was used for run ${sameRequest.id} with other input. Use a new request id, or send the same input.`;
-      return { do: 'refuse', error: new RequestConflictError(message, { details: { runId: sameRequest.id } }) };
-    }
-    if (!sameId) return null;
-    if (draft.input.ifExists !== 'reject') return { do: 'return', run: sameId };
-    return {
-      do: 'refuse',
-      error: new RunExistsError(
-        `Run ${draft.id} exists (${sameId.status}). Leave runId out, or give ifExists: 'resume'.`,
-        { details: { runId: draft.id, status: sameId.status } },
-      ),
-    };
-  }
-
-  private refusal(draft: Draft, { session, now }: CreateSituation, free: boolean): Error | null {
-    if (session && session.mode !== draft.agent.sessionMode) {
-      return new InvalidRequestError(
-        `Session ${session.id} is ${session.mode}, but agent ${draft.agent.name} runs its sessions ${draft.agent.sessionMode}. Use another session id.`,
-        { details: { fields: [{ field: 'sessionId', problem: 'is of the other mode' }] } },
-      );
-    }
-    if (draft.input.deadlineAt !== null && draft.input.deadlineAt <= now) {
-      return new InvalidRequestError('The deadline has passed already.', {
-        details: { fields: [{ field: 'deadline', problem: 'has passed already' }] },
-      });
-    }
-    if (free || draft.input.enqueue) return null;
-    return new SessionBusyError(
-      `Session ${session?.id} has an unfinished run (${session?.headRunId}). Wait for it, or start with enqueue: true.`,
-      { details: { sessionId: session?.id, runId: session?.headRunId } },
-    );
-  }
-
   /** The whole first step as entries; null when the session's history is not the expected one, so that it has to be read first. */
   private bornClaimed(
     draft: Draft,
@@ -325,6 +270,7 @@ function nextSession(
   const before: SessionRecord = session ?? {
     id: input.sessionId,
     mode: agent.sessionMode,
+    owner: input.sessionOwner,
     headRunId: null,
     latestCompletedRunId: null,
     lastOrder: 0,

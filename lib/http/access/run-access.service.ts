@@ -7,11 +7,17 @@ import type { Actor } from '../../contracts/actor.js';
 import type { Interaction } from '../../contracts/interaction.js';
 import type { RunStore } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord } from '../../contracts/run.js';
-import type { ListOptions, PendingInteractionsOptions, StartOptions } from '../../contracts/run-requests.js';
+import type {
+  ListOptions,
+  PendingInteractionsOptions,
+  SessionMessagesOptions,
+  StartOptions,
+} from '../../contracts/run-requests.js';
 import type { Run } from '../../contracts/run-view.js';
 import { AGENT_RUNS_STORE } from '../../decorators/agent-runs-store.tokens.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { RequestConflictError } from '../../errors/request/request-conflict.error.js';
+import { RunExistsError } from '../../errors/request/run-exists.error.js';
 import { RunNotFoundError } from '../../errors/request/run-not-found.error.js';
 import type { AgentRunsHttpFeatures } from '../agent-runs-http.options.js';
 import { HTTP_FEATURES, RUN_AUTHORIZER } from '../agent-runs-http.tokens.js';
@@ -67,35 +73,50 @@ export class RunAccess {
     await this.run(actor, 'decide', runId, await this.findInteraction(runId, interactionId));
   }
 
-  /** @returns the request as it may be started. @throws HttpProblem 403 */
-  async start(actor: Actor, request: StartOptions): Promise<StartOptions> {
-    if (!this.authorizer) return request;
-    const { sessionId } = request;
-    const run = sessionId === undefined ? null : await this.latestOf(sessionId);
-    const scope = await this.ask(actor, 'start', { request, run, ...(sessionId === undefined ? {} : { sessionId }) });
-    const isOutside =
-      !scope ||
-      (scope.sessionId !== undefined && scope.sessionId !== sessionId) ||
-      (scope.agent !== undefined && scope.agent !== request.agent) ||
-      (run !== null && !isWithinScope(run, { ...scope, agent: undefined }));
-    if (isOutside) throw forbidden('start');
-    return scope.metadata ? { ...request, metadata: { ...request.metadata, ...scope.metadata } } : request;
+  /**
+   * Starts what the actor may start. A session is judged by what is stored of it, and the start is bound to that verdict by the session's owner: whoever opens
+   * the session in between is seen by the start's own transaction, and the new session is judged then.
+   * @param begin starts the request as it is allowed
+   * @throws HttpProblem 403, and whatever the start throws
+   */
+  async start(actor: Actor, request: StartOptions, begin: (allowed: StartOptions) => Promise<Run>): Promise<Run> {
+    if (!this.authorizer) return begin(request);
+    const allowed = await this.allowedStart(actor, request);
+    const run = await begin(allowed)
+      .catch(async (error: unknown) => {
+        if (!AgentRunsError.is(error, 'FORBIDDEN')) throw error;
+        return begin(await this.allowedStart(actor, request));
+      })
+      .catch((error: unknown) => this.refusedStart(actor, error));
+    if (run.deduplicated && !(await this.mayRead(actor, run.id))) throw usedBefore();
+    return run;
   }
 
-  /**
-   * A start may be answered with an earlier run, or refused because of one: without the actor's right to read that run, neither tells which it is.
-   * @throws RequestConflictError, and whatever the start throws
-   */
-  async started(actor: Actor, start: () => Promise<Run>): Promise<Run> {
-    try {
-      const run = await start();
-      if (run.deduplicated && !(await this.mayRead(actor, run.id))) throw usedBefore();
-      return run;
-    } catch (error) {
-      const other = AgentRunsError.is(error, 'REQUEST_CONFLICT') ? error.details['runId'] : undefined;
-      if (typeof other === 'string' && !(await this.mayRead(actor, other))) throw usedBefore();
-      throw error;
-    }
+  /** @returns the request, stamped with the scope and bound to the session as it was judged */
+  private async allowedStart(actor: Actor, request: StartOptions): Promise<StartOptions> {
+    const { sessionId } = request;
+    const session = sessionId === undefined ? null : await this.sessionFacts(sessionId);
+    const resource = { request, run: session?.run ?? null, ...(sessionId !== undefined && { sessionId }) };
+    const scope = await this.ask(actor, 'start', resource);
+    const isInside =
+      scope !== null &&
+      (scope.agent === undefined || scope.agent === request.agent) &&
+      isSessionWithinScope(sessionId, session, { ...scope, agent: undefined });
+    if (!isInside) throw forbidden('start');
+    return {
+      ...request,
+      ...(scope.metadata && { metadata: { ...request.metadata, ...scope.metadata } }),
+      ...(sessionId !== undefined && ownerJudged(actor, session, scope)),
+    };
+  }
+
+  /** A start may be refused because of an earlier run: without the actor's right to read that run, nothing tells which it is, or how it stands. */
+  private async refusedStart(actor: Actor, error: unknown): Promise<never> {
+    if (!AgentRunsError.is(error)) throw error;
+    if (error.code === 'FORBIDDEN') throw forbidden('start');
+    const other = error.code === 'REQUEST_CONFLICT' || error.code === 'RUN_EXISTS' ? error.details['runId'] : undefined;
+    if (typeof other !== 'string' || (await this.mayRead(actor, other))) throw error;
+    throw error.code === 'RUN_EXISTS' ? new RunExistsError(`Run id ${other} is taken. Use another one.`) : usedBefore();
   }
 
   private async mayRead(actor: Actor, runId: string): Promise<boolean> {
@@ -118,13 +139,19 @@ export class RunAccess {
     return narrow(query, scope);
   }
 
-  /** @throws HttpProblem 403 */
-  async session(actor: Actor, sessionId: string): Promise<void> {
-    if (!this.authorizer) return;
-    const run = await this.latestOf(sessionId);
-    const scope = await this.ask(actor, 'read_session', { run, sessionId });
-    const isInside = scope && (scope.sessionId === undefined || scope.sessionId === sessionId);
-    if (!isInside || (run && !isWithinScope(run, scope))) throw forbidden('read_session');
+  /**
+   * Reads what the actor may read of a session; bound to the verdict as a start is.
+   * @param read is given what `RunService` compares
+   * @throws HttpProblem 403
+   */
+  async session<T>(actor: Actor, sessionId: string, read: (owner: SessionMessagesOptions) => Promise<T>): Promise<T> {
+    if (!this.authorizer) return read({});
+    const session = await this.sessionFacts(sessionId);
+    const scope = await this.ask(actor, 'read_session', { run: session?.run ?? null, sessionId });
+    if (!scope || !isSessionWithinScope(sessionId, session, scope)) throw forbidden('read_session');
+    return read(ownerJudged(actor, session, scope)).catch((error: unknown) => {
+      throw AgentRunsError.is(error, 'FORBIDDEN') ? forbidden('read_session') : error;
+    });
   }
 
   private async ask(actor: Actor, action: RunAction, resource: RunResource): Promise<RunScope | null> {
@@ -155,10 +182,32 @@ export class RunAccess {
     }
   }
 
-  private async latestOf(sessionId: string): Promise<RunFacts | null> {
+  private async sessionFacts(sessionId: string): Promise<SessionFacts | null> {
+    const session = await this.store.session(sessionId);
+    if (!session) return null;
     const { items } = await this.store.list({ sessionId, limit: 1 });
-    return items[0] ? this.load(items[0].id) : null;
+    return { owner: session.owner, run: items[0] ? await this.load(items[0].id) : null };
   }
+}
+
+/** A session as it is stored: its owner, which never changes, and its latest run. */
+interface SessionFacts {
+  owner: string | null;
+  run: RunFacts | null;
+}
+
+function isSessionWithinScope(sessionId: string | undefined, session: SessionFacts | null, scope: RunScope): boolean {
+  return (
+    (scope.sessionId === undefined || scope.sessionId === sessionId) &&
+    (scope.sessionOwner === undefined || session === null || scope.sessionOwner === session.owner) &&
+    (!session?.run || isWithinScope(session.run, scope))
+  );
+}
+
+/** The owner that the session must have for the verdict to hold: a new one becomes the actor's, one without an owner cannot be mistaken for a new one. */
+function ownerJudged(actor: Actor, session: SessionFacts | null, scope: RunScope): SessionMessagesOptions {
+  if (!session) return { sessionOwner: scope.sessionOwner ?? actor.id };
+  return session.owner === null ? {} : { sessionOwner: session.owner };
 }
 
 /** @returns null when nothing lies within both the filter and the scope */

@@ -79,6 +79,11 @@ export interface RunScope {
   sessionId?: string;
   agent?: string;
   metadata?: RunMetadata;
+  /**
+   * For `start` and `read_session`: whose session it must be, such as the tenant. A new session becomes this owner's. Default: a new session becomes the
+   * actor's (by id), a stored one is judged by the rest of the scope.
+   */
+  sessionOwner?: string;
 }
 
 export interface RunAuthorizer {

@@ -13,6 +13,7 @@ import type {
 import type { RunRecord, SessionRecord } from '../../contracts/run.js';
 import { StoreConflictError } from '../../errors/store/store-conflict.error.js';
 import { answeredSince } from './answered-since.js';
+import { toColumn } from './column.mapper.js';
 import { perDialect, type Dialect } from './dialect.js';
 import { insertJournalRow } from './journal-row.js';
 import type { Landing } from './landing.js';
@@ -145,8 +146,8 @@ function* readSituation(
 
 function* putSession(dialect: Dialect, session: SessionRecord, exists: boolean): Program<void> {
   const sql = statements(dialect);
-  const { id, mode, headRunId, latestCompletedRunId, lastOrder, startedOrder } = session;
-  const values = [mode, headRunId, latestCompletedRunId, lastOrder, startedOrder];
+  const { id, mode, owner, headRunId, latestCompletedRunId, lastOrder, startedOrder } = session;
+  const values = [mode, toColumn('json', owner), headRunId, latestCompletedRunId, lastOrder, startedOrder];
   if (exists) yield* write(sql.updateSession, [...values, id]);
   else if (!(yield* insertOrLeave(sql.insertSession, [id, ...values]))) throw new LostRaceError();
 }

@@ -154,6 +154,7 @@ export function leaseOf(run: Pick<RunRecord, 'status' | 'owner'>, row: Row): Lea
 export const SESSION_COLUMNS = [
   'id',
   'mode',
+  'owner',
   'head_run_id',
   'latest_completed_run_id',
   'last_order',
@@ -164,6 +165,7 @@ export function sessionOf(row: Row): SessionRecord {
   return {
     id: row['id'] as string,
     mode: row['mode'] as SessionRecord['mode'],
+    owner: fromColumn('json', row['owner']) as string | null,
     headRunId: row['head_run_id'] as string | null,
     latestCompletedRunId: row['latest_completed_run_id'] as string | null,
     lastOrder: Number(row['last_order']),

@@ -97,6 +97,10 @@ export interface SubmitExtras {
   onVisible?: () => void;
   /** Of the host, to join. */
   transaction?: unknown;
+  /** Of a new session. */
+  sessionOwner?: string;
+  /** Is shown the session that the run is placed in, each time it is decided about. */
+  look?: (session: SessionRecord | null) => void;
 }
 
 /** Inserts the run; returns the one that has its request already; refuses an id that is taken. */
@@ -119,7 +123,8 @@ export function submit(
       const entries: JournalEntry[] = extras.entries ?? [{ type: 'run.submitted', at: now, messages: [] }];
       const totals = extras.totals ?? totalsOf(0);
       if (sessionId === null) return { do: 'insert', run: aRun(now, overrides), entries, totals, session: null };
-      const placed = placeInSession(sessionId, id, session);
+      extras.look?.(session);
+      const placed = placeInSession(sessionId, id, session, extras.sessionOwner);
       return {
         do: 'insert',
         run: aRun(now, { ...overrides, ...placed.run }),
@@ -136,6 +141,7 @@ function placeInSession(
   sessionId: string,
   runId: string,
   session: SessionRecord | null,
+  owner: string | null = null,
 ): { run: Partial<RunRecord>; session: SessionRecord } {
   const order = (session?.lastOrder ?? 0) + 1;
   const latestCompletedRunId = session?.latestCompletedRunId ?? null;
@@ -151,6 +157,7 @@ function placeInSession(
     session: {
       id: sessionId,
       mode: 'serial',
+      owner: session ? session.owner : owner,
       headRunId: isHead ? runId : (session?.headRunId ?? null),
       latestCompletedRunId,
       lastOrder: order,

@@ -1,5 +1,6 @@
 /** I6: one run of a session at a time, first in first out, in the order the store gave. */
 import assert from 'node:assert/strict';
+import type { SessionRecord } from '../../contracts/run.js';
 import { isSettled } from '../../contracts/run-status.js';
 import { change, journal, loaded, sameJson, settleInSession, submit, upTo } from './scenario.js';
 import { storeCase, type StoreCase } from './store-case.js';
@@ -17,9 +18,47 @@ export const sessionCases: readonly StoreCase[] = [
       assert.deepEqual([second.run.status, second.run.sessionOrder], ['queued', 2]);
       sameJson(
         await (await reopen()).session(SESSION),
-        { id: SESSION, mode: 'serial', headRunId: 'run-1', latestCompletedRunId: null, lastOrder: 2, startedOrder: 1 },
+        {
+          id: SESSION,
+          mode: 'serial',
+          owner: null,
+          headRunId: 'run-1',
+          latestCompletedRunId: null,
+          lastOrder: 2,
+          startedOrder: 1,
+        },
         'the row of the session',
       );
+    },
+  ),
+
+  storeCase('SUB-4', 'the owner that the first run names stays with its session', async ({ store, reopen }) => {
+    // What databases refuse, fold or cut: NUL, a lone surrogate, a blank at the end, more than an index holds.
+    const owner = `tenant \u0000 \ud800 "${'x'.repeat(300)} `;
+    await submit(store, { id: 'run-1', sessionId: SESSION }, { sessionOwner: owner });
+    await submit(store, { id: 'run-2', sessionId: SESSION });
+    await settleInSession(store, 'run-1', 'completed');
+    assert.equal((await (await reopen()).session(SESSION))?.owner, owner);
+  }),
+
+  storeCase(
+    'SUB-4',
+    'of submissions at once that name an owner each, all are shown the first one',
+    async ({ store }) => {
+      const shown = await Promise.all(
+        upTo(10).map(async (n) => {
+          const owners: (string | null)[] = [];
+          const look = (session: SessionRecord | null): void => void owners.push(session?.owner ?? null);
+          await submit(store, { id: `run-${n}`, sessionId: SESSION }, { sessionOwner: `owner-${n}`, look });
+          // The last look is the one that was written on: earlier ones lost a race.
+          return { n, owner: owners.at(-1) };
+        }),
+      );
+      const first = shown.filter(({ owner }) => owner === null);
+      assert.equal(first.length, 1, 'one was shown no session');
+      const owner = `owner-${first[0]?.n}`;
+      for (const other of shown) if (other !== first[0]) assert.equal(other.owner, owner);
+      assert.equal((await store.session(SESSION))?.owner, owner);
     },
   ),
 

@@ -1,5 +1,6 @@
 /** A session between processes: who has it, who is next, and when it goes on. */
 import { expect } from '@jest/globals';
+import type { Run } from '../../../lib/contracts/run-view.js';
 import { entriesOf } from '../../support/journal-of.js';
 import { rounds, type Arena } from './arena.js';
 import { describeRaces } from './describe-races.js';
@@ -58,6 +59,43 @@ describeRaces('sessions', [WORKER, WORKER], (race) => {
         expect(begun).toEqual([...begun].sort((x, y) => x - y));
         await arena.assertAllSound(rows.map(({ id }) => id));
       });
+    },
+  );
+
+  race(
+    'SUB-4: of two owners that open one session at once, one has it and the other reads nothing, in transactions of the hosts too',
+    async (arena) => {
+      const [a, b] = arena.racers as [Racer, Racer];
+      // A process has one connection to SQLite: a worker beside a transaction of the host waits for it.
+      const ways = arena.databaseType === 'better-sqlite3' ? ['start'] : ['start', 'startInside'];
+      let foreignReaders = 0;
+      await rounds(async (round) => {
+        const way = ways[round % ways.length] as string;
+        const sessionId = `owned-${round}`;
+        const contenders = [a, b].map((racer, index) => {
+          const sessionOwner = `tenant-${index}`;
+          const text = `secret of ${sessionOwner}`;
+          const request = { agent: 'desk', sessionId, sessionOwner, enqueue: true, prompt: prompt({ text }) };
+          return { racer, verb: way, args: way === 'start' ? [request] : [request, `${sessionId}-${index}`, 'commit'] };
+        });
+        const answers = await arena.atOnce(...contenders);
+        const outcomes = way === 'start' ? answers : answers.map(({ value }) => value as { code: string; value: Run });
+        expect(outcomes.map(({ code }) => code).sort()).toEqual(['FORBIDDEN', 'accepted']);
+        const winner = outcomes.findIndex(({ code }) => code === 'accepted');
+        await arena.reaches(outcomes[winner]?.value.id as string, 'completed');
+        for (const [index, racer] of [a, b].entries()) {
+          const [read] = await arena.atOnce({
+            racer,
+            verb: 'sessionMessages',
+            args: [sessionId, { sessionOwner: `tenant-${index}` }],
+          });
+          expect(read?.code).toBe(index === winner ? 'accepted' : 'FORBIDDEN');
+          if (JSON.stringify(read?.value ?? null).includes(`tenant-${1 - index}`)) foreignReaders += 1;
+        }
+        const rows = await arena.query(`SELECT id FROM agent_runs WHERE session_id = '${sessionId}'`);
+        expect(rows).toHaveLength(1);
+      });
+      expect(foreignReaders).toBe(0);
     },
   );
 

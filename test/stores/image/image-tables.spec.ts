@@ -33,6 +33,7 @@ const row = (first: number, entries: string, results: number) => ({
 const SESSION = {
   id: 's-1',
   mode: 'serial' as const,
+  owner: null,
   headRunId: 'run-1',
   latestCompletedRunId: null,
   lastOrder: 1,

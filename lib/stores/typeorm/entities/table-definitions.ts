@@ -198,6 +198,7 @@ const sessions: TableDefinition = {
   columns: [
     column('id', 'key', primary),
     column('mode', 'word'),
+    column('owner', 'text', nullable),
     column('head_run_id', 'key', nullable),
     column('latest_completed_run_id', 'key', nullable),
     column('last_order', 'count'),

@@ -107,6 +107,7 @@ export const INITIAL_MYSQL: readonly string[] = [
   `CREATE TABLE IF NOT EXISTS agent_sessions (
     id varchar(191) ${ASCII} NOT NULL,
     mode varchar(32) ${ASCII} NOT NULL,
+    owner longtext ${UNICODE} NULL,
     head_run_id varchar(191) ${ASCII} NULL,
     latest_completed_run_id varchar(191) ${ASCII} NULL,
     last_order int NOT NULL,

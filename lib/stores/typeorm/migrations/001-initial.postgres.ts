@@ -109,6 +109,7 @@ export function initialPostgres(qualify: (table: string) => string): readonly st
     `CREATE TABLE IF NOT EXISTS ${qualify('agent_sessions')} (
       id varchar(191) COLLATE "C" NOT NULL,
       mode varchar(32) COLLATE "C" NOT NULL,
+      owner text,
       head_run_id varchar(191) COLLATE "C",
       latest_completed_run_id varchar(191) COLLATE "C",
       last_order integer NOT NULL,

@@ -101,6 +101,7 @@ export const INITIAL_SQLITE: readonly string[] = [
   `CREATE TABLE IF NOT EXISTS "agent_sessions" (
     "id" varchar(191) PRIMARY KEY NOT NULL,
     "mode" varchar(32) NOT NULL,
+    "owner" text,
     "head_run_id" varchar(191),
     "latest_completed_run_id" varchar(191),
     "last_order" integer NOT NULL,

@@ -8,6 +8,7 @@ const SERVICE = [
   'start',
   'get',
   'result',
+  'sessionMessages',
   'cancel',
   'respond',
   'steer',

@@ -175,7 +175,13 @@ describeServers('a run that is created in a transaction of the host, on %s', (ty
   it('SUB-4: does not stand in the way of one in another new session, at REPEATABLE READ', async () => {
     const inSession = (transaction: unknown, id: string) => {
       const sessionId = `session-of-${id}`;
-      const session = { id: sessionId, mode: 'serial', headRunId: id, latestCompletedRunId: null } as const;
+      const session = {
+        id: sessionId,
+        mode: 'serial',
+        owner: null,
+        headRunId: id,
+        latestCompletedRunId: null,
+      } as const;
       return start(transaction, id, {
         sessionId,
         decide: ({ now }) => ({
