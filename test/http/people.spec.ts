@@ -111,6 +111,55 @@ describe.each(ADAPTERS)('PPL-3: decisions on %s', (adapter) => {
   });
 });
 
+describe.each(ADAPTERS)('Numbers on %s', (adapter) => {
+  const ROUNDED = ['76561198016705749', '-9007199254740993', '9007199254740992', '1e400', '1e21'];
+  let host: HttpHost;
+  beforeAll(async () => {
+    host = await startHttpHost({ adapter });
+  });
+  afterAll(() => host.close());
+
+  it('PPL-2: that the parser of the host has rounded are refused wherever a body holds JSON', async () => {
+    const asked = await atRest(host, 'call:pay {"cents":5}|say:done');
+    const operations = `/agents/runs/${asked.id}/operations/resolve`;
+    for (const number of ROUNDED) {
+      const bodies: [string, string][] = [
+        [askPath(asked), `{"decision":"approve","arguments":{"cents":5,"memo":{"account":[${number}]}}}`],
+        [askPath(asked), `{"action":"accept","answers":{"account":${number}}}`],
+        [operations, `{"key":"r1.m1.t0","output":{"account":${number}}}`],
+        ['/agents/runs', `{"agent":"clerk","prompt":"say:x","metadata":{"account":${number}}}`],
+        [
+          '/agents/runs',
+          `{"agent":"clerk","messages":[{"role":"user","content":[{"type":"text","text":"say:x","providerOptions":{"p":{"n":${number}}}}]}]}`,
+        ],
+        [
+          '/agents/runs',
+          `{"agent":"clerk","messages":[{"role":"assistant","content":[{"type":"tool-call","callId":"a","name":"pay","arguments":{"n":${number}}}]},{"role":"tool","content":[{"type":"tool-result","callId":"a","name":"pay","outcome":"success","output":1}]},{"role":"user","content":"say:x"}]}`,
+        ],
+      ];
+      for (const [path, body] of bodies) {
+        const answer = await host.post(path, body);
+        expect([body, answer.status, answer.body]).toEqual([
+          body,
+          400,
+          expect.objectContaining({ code: 'INVALID_REQUEST', message: expect.stringContaining('2^53') }),
+        ]);
+      }
+    }
+    expect((await host.get(`/agents/runs/${asked.id}`)).body.interactions[0].status).toBe('pending');
+    const exact = '{"decision":"approve","arguments":{"cents":9007199254740991}}';
+    expect((await host.post(askPath(asked), exact)).body.decision.arguments).toMatchObject({ cents: 9007199254740991 });
+  });
+
+  it('SUB-8: and JSON of many levels is refused, not an error of the server', async () => {
+    const deep = `${'{"a":'.repeat(9_000)}1${'}'.repeat(9_000)}`;
+    const content = `[{"type":"text","text":"say:x","providerOptions":${deep}}]`;
+    const body = `{"agent":"clerk","messages":[{"role":"user","content":${content}}]}`;
+    const answer = await host.post('/agents/runs', body);
+    expect([answer.status, answer.body.code]).toEqual([400, 'INVALID_REQUEST']);
+  });
+});
+
 describe.each(ADAPTERS)('People on %s', (adapter) => {
   let host: HttpHost;
   beforeAll(async () => {

@@ -14,7 +14,8 @@
  * | anything else with `toJSON` (Date, URL, Buffer …) | what that returns |
  * | Map, Set, weak collections, promises and thenables, functions, symbols, RegExp, ArrayBuffer, generators and other iterables without properties, Blob, Request, Response; cycles; a throwing getter, Proxy or `toJSON`; deeper or larger than the limits | no form: the path is told |
  */
-import type { JsonObject, JsonValue } from '../../contracts/json.js';
+import { isExactNumber, type JsonObject, type JsonValue } from '../../contracts/json.js';
+import { INEXACT_NUMBER } from './json-domain.js';
 import { MAX_JSON_DEPTH, pathText, type PathStep } from './json-path.js';
 import { jsonStringBytes } from './json-text-size.js';
 import { thrownMessage } from './thrown-value.js';
@@ -26,6 +27,8 @@ export interface ResultLimits {
   maxBytes: number;
   /** Objects and arrays inside each other, the outermost included. Default 128. */
   maxDepth?: number;
+  /** Refuses numbers that a parser may have rounded, instead of taking them as they are. For what callers give; a tool's own numbers are what they are. */
+  exactNumbers?: boolean;
 }
 
 export type NormalisedResult =
@@ -40,7 +43,7 @@ export type NormalisedResult =
   | { ok: false; path: string; problem: string };
 
 export function normaliseResult(value: unknown, limits: ResultLimits): NormalisedResult {
-  const copy = new JsonCopy(limits.maxBytes, limits.maxDepth ?? MAX_JSON_DEPTH);
+  const copy = new JsonCopy(limits.maxBytes, limits.maxDepth ?? MAX_JSON_DEPTH, limits.exactNumbers ?? false);
   try {
     const json = copy.orNull(value, '');
     return { ok: true, value: json, notes: copy.notes(), bytes: copy.bytes };
@@ -88,6 +91,7 @@ class JsonCopy {
   constructor(
     private readonly maxBytes: number,
     private readonly maxDepth: number,
+    private readonly exactNumbers: boolean,
   ) {}
 
   notes(): string[] {
@@ -138,6 +142,7 @@ class JsonCopy {
   }
 
   private number(number: number): JsonValue {
+    if (this.exactNumbers && !isExactNumber(number)) this.refuse(INEXACT_NUMBER);
     if (!Number.isFinite(number)) return this.lost('non-finite number');
     const settled = number === 0 ? 0 : number;
     return this.spend(settled, String(settled).length);

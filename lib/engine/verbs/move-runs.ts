@@ -26,7 +26,6 @@ import type { EnginePorts } from '../engine-ports.js';
 import type { RunState } from '../journal/run-state.js';
 import type { RunWorker } from '../run-worker.js';
 import { settlement } from '../settle-run.js';
-import { normaliseResult } from '../values/normalise-result.js';
 import { firstProblems } from '../values/problem-text.js';
 import {
   becomePending,
@@ -36,6 +35,7 @@ import {
   type CallerTransition,
   type Moved,
 } from './caller-transition.js';
+import { readJson } from './read-json.js';
 import { readMessages } from './read-messages.js';
 import { invalid, isRecord, readBudget, requireId, type FieldProblem } from './read-start-options.js';
 import { hasBudgetLeft, stillWaiting } from './waiting.js';
@@ -395,8 +395,6 @@ function readWay(
     problems.push({ field: 'error', problem: 'must be { message: text }' });
     return null;
   }
-  const output = normaliseResult(value.output, { maxBytes });
-  if (output.ok) return { output: output.value };
-  problems.push({ field: 'output', problem: `has no JSON form: ${output.problem} at ${output.path}` });
-  return null;
+  const output = readJson('output', value.output, problems, maxBytes);
+  return output === undefined ? null : { output };
 }

@@ -2,6 +2,7 @@
 import type { JsonObject } from '../../contracts/json.js';
 import type { AssistantPart, Message, ToolResultPart, UserPart } from '../../contracts/message.js';
 import { isBlankText } from '../values/blank-text.js';
+import { readJson } from './read-json.js';
 import { isRecord, type FieldProblem } from './read-start-options.js';
 
 /** Exactly one of the two must be given; problems are added to the list. */
@@ -76,7 +77,10 @@ function readUserContent(content: unknown, field: string, problems: FieldProblem
 function readUserPart(value: unknown, field: string, problems: FieldProblem[]): UserPart | null {
   if (!isRecord(value)) return bad(problems, field, 'must be an object');
   const part = value as Record<string, unknown>;
-  const options = isRecord(part.providerOptions) ? { providerOptions: part.providerOptions as JsonObject } : {};
+  const providerOptions = isRecord(part.providerOptions)
+    ? readJson(`${field}.providerOptions`, part.providerOptions, problems)
+    : undefined;
+  const options = providerOptions === undefined ? {} : { providerOptions: providerOptions as JsonObject };
   if (part.type === 'text')
     return typeof part.text === 'string'
       ? { type: 'text', text: part.text, ...options }
@@ -139,11 +143,7 @@ function readParts<P>(
         if (typeof (part as Record<string, unknown>)[name] !== 'string')
           bad(problems, `${field}[${index}].${name}`, 'must be text');
   }
-  try {
-    return JSON.parse(JSON.stringify(content)) as P[];
-  } catch {
-    return bad(problems, field, 'must have a JSON form');
-  }
+  return (readJson(field, content, problems) as P[] | undefined) ?? null;
 }
 
 /** Providers demand it (I5): every call in the history is answered, in order, by the message right after it. */

@@ -2,7 +2,7 @@
 import type { InteractionDecision } from '../../contracts/interaction.js';
 import type { JsonObject } from '../../contracts/json.js';
 import type { InteractionResponse } from '../../contracts/run-requests.js';
-import { normaliseResult } from '../values/normalise-result.js';
+import { readJson } from './read-json.js';
 import { invalid, isRecord, type FieldProblem } from './read-start-options.js';
 
 const MAX_BYTES = 1_048_576;
@@ -83,8 +83,7 @@ function readAnswer(
 }
 
 function readObject(field: string, value: unknown, problems: FieldProblem[]): JsonObject | null {
-  const read = isRecord(value) ? normaliseResult(value, { maxBytes: MAX_BYTES }) : null;
-  if (read?.ok) return read.value as JsonObject;
-  problems.push({ field, problem: read ? `has no JSON form: ${read.problem} at ${read.path}` : 'must be an object' });
+  if (isRecord(value)) return (readJson(field, value, problems, MAX_BYTES) as JsonObject | undefined) ?? null;
+  problems.push({ field, problem: 'must be an object' });
   return null;
 }

@@ -1,7 +1,7 @@
 /** Reads what `start` was given, field by field, and says everything that is wrong with it at once. Nothing here trusts a type. */
 import { parseDuration } from '../../contracts/duration.js';
 import { isIdentifier } from '../../contracts/identifier.js';
-import type { JsonValue } from '../../contracts/json.js';
+import { isExactNumber, type JsonValue } from '../../contracts/json.js';
 import type { Actor } from '../../contracts/actor.js';
 import type { Message } from '../../contracts/message.js';
 import type { RunMetadata } from '../../contracts/run.js';
@@ -148,11 +148,11 @@ export function readMetadata(value: unknown, problems: FieldProblem[]): RunMetad
     else if (
       typeof item === 'string'
         ? [...item].length > MAX_METADATA_TEXT
-        : !(typeof item === 'boolean' || (typeof item === 'number' && Number.isFinite(item)))
+        : !(typeof item === 'boolean' || (typeof item === 'number' && isExactNumber(item)))
     ) {
       problems.push({
         field,
-        problem: `must be a number, true, false, or text of at most ${MAX_METADATA_TEXT} characters`,
+        problem: `must be a number (integers within ±(2^53 − 1)), true, false, or text of at most ${MAX_METADATA_TEXT} characters`,
       });
     }
   }

@@ -3,7 +3,7 @@
  * the engine checks again what matters to it.
  */
 import { isIdentifier } from '../../contracts/identifier.js';
-import type { JsonValue } from '../../contracts/json.js';
+import { isExactNumber, type JsonValue } from '../../contracts/json.js';
 import type { RunMetadata } from '../../contracts/run.js';
 import type { EventOptions, ListOptions, PromptMessage, StartOptions } from '../../contracts/run-requests.js';
 import { RUN_PHASES, RUN_STATUSES } from '../../contracts/run-status.js';
@@ -163,7 +163,10 @@ function readMetadata(fields: RequestFields): RunMetadata {
     const value = fields.any(key);
     if (!isMetadataKey(key)) fields.report(key, `as a key ${IDENTIFIER.words}`);
     else if (!isMetadataValue(value)) {
-      fields.report(key, `must be text of at most ${MAX_METADATA_VALUE} characters, a finite number, true or false`);
+      fields.report(
+        key,
+        `must be text of at most ${MAX_METADATA_VALUE} characters, a number (integers within ±(2^53 − 1)), true or false`,
+      );
     }
     return [key, value] as const;
   });
@@ -186,4 +189,6 @@ function readMetadataFilter(fields: RequestFields): RunMetadata | undefined {
 const isMetadataKey = (key: string) => isIdentifier(key) && key !== '__proto__';
 
 const isMetadataValue = (value: unknown) =>
-  typeof value === 'string' ? value.length <= MAX_METADATA_VALUE : typeof value === 'boolean' || Number.isFinite(value);
+  typeof value === 'string'
+    ? value.length <= MAX_METADATA_VALUE
+    : typeof value === 'boolean' || (typeof value === 'number' && isExactNumber(value));
