@@ -15,7 +15,7 @@ import { RunAccess } from './access/run-access.service.js';
 import type { RunAction } from './access/run-authorizer.port.js';
 import { HttpAnswer } from './answer/http-answer.js';
 import { httpProblem } from './answer/http-problem.mapper.js';
-import { acceptedForm } from './input/accepted-form.js';
+import { acceptsJson } from './input/accepts-json.js';
 import { requireJson } from './input/json-body.js';
 import { readRestart } from './input/people-requests.js';
 import {
@@ -54,7 +54,7 @@ export abstract class AgentRunsController {
   ): Promise<HttpAnswer<Run>> {
     requireJson(request);
     const wait = readWait(query);
-    refuseStream(request);
+    requireJsonAccepted(request);
     const run = await this.access.start(actor, readStart(body), (allowed) => this.runs.start({ ...allowed, actor }));
     const headers: Record<string, string> = run.deduplicated ? {} : { Location: this.locationOf(request, run.id) };
     if (wait === undefined) return new HttpAnswer(run.deduplicated ? 200 : 202, run, headers);
@@ -96,9 +96,7 @@ export abstract class AgentRunsController {
   ): Promise<EventPage> {
     const runId = await this.allowed(actor, 'read', id);
     const options = readEventQuery(query);
-    if (acceptedForm(request.headers.accept) === 'stream') {
-      throw httpProblem(406, 'NOT_ACCEPTABLE', 'Events come as JSON pages: ask with Accept: application/json.');
-    }
+    requireJsonAccepted(request);
     return this.runs.events(runId, options);
   }
 
@@ -213,9 +211,8 @@ export abstract class AgentRunsController {
   }
 }
 
-function refuseStream(request: HttpRequestLike): void {
-  const accept = [request.headers.accept ?? ''].flat().join(',').toLowerCase();
-  if (/^\s*text\/event-stream\s*(;|,|$)/.test(accept)) {
-    throw httpProblem(406, 'NOT_ACCEPTABLE', 'A start is answered as JSON: ask with Accept: application/json.');
-  }
+/** @throws HttpProblem 406; streams do not exist yet */
+function requireJsonAccepted({ headers }: HttpRequestLike): void {
+  if (acceptsJson(headers.accept)) return;
+  throw httpProblem(406, 'NOT_ACCEPTABLE', 'Runs and events come as JSON: ask with Accept: application/json or */*.');
 }

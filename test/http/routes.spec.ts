@@ -184,9 +184,13 @@ describe.each(ADAPTERS)('The routes on %s', (adapter) => {
     expect((await host.get(`/agents/runs/${id}/events?after=9999`, JSON_EVENTS).expect(400)).body.code).toBe(
       'INVALID_CURSOR',
     );
-    expect((await host.get(`/agents/runs/${id}/events`, { accept: 'text/event-stream' }).expect(406)).body.code).toBe(
-      'NOT_ACCEPTABLE',
-    );
+    // As curl asks, and as nobody in particular does.
+    for (const accept of ['*/*', '', 'text/html, */*;q=0.8']) {
+      expect((await host.get(`/agents/runs/${id}/events`, { accept }).expect(200)).body).toEqual(all);
+    }
+    for (const accept of ['text/event-stream', 'text/html', 'application/json;q=0']) {
+      expect((await host.get(`/agents/runs/${id}/events`, { accept }).expect(406)).body.code).toBe('NOT_ACCEPTABLE');
+    }
   });
 
   it('tell which agents there are', async () => {
