@@ -60,6 +60,15 @@ export interface ToolResultPart {
   outcome: ToolOutcome;
   /** What the model is given: a value for `success`, words otherwise. */
   output: JsonValue;
+  /** Present when an approver changed what was to be done: the model is told so with the output. */
+  edits?: ApprovalEdit[];
+}
+
+/** Arguments that an approver gave in place of those that were asked for. */
+export interface ApprovalEdit {
+  by: string;
+  note?: string;
+  arguments: JsonObject;
 }
 
 /** How a call ended, as the model and the trajectory see it. */

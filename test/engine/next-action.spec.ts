@@ -27,6 +27,7 @@ function call(key: string, status: CallState['status'], over: Partial<CallState>
     toolVersion: '1',
     recovery: 'manual',
     input: {},
+    edits: [],
     approval: null,
     questions: null,
     interactionId: null,

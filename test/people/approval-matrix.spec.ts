@@ -20,7 +20,13 @@ const WHERE: readonly Where[] = [
 /** What the model is told about a call. */
 const TOLD: Record<Fate, (n: number) => object> = {
   approve: (n) => ({ outcome: 'success', output: { done: n } }),
-  edit: (n) => ({ outcome: 'success', output: { done: n + 100 } }),
+  edit: (n) => ({
+    outcome: 'success',
+    output: {
+      notice: `Approved by ann with changed arguments: {"n":${n + 100},"fate":"edit"}.`,
+      result: { done: n + 100 },
+    },
+  }),
   deny: () => ({ outcome: 'denied', output: 'Denied by bob: too much' }),
   expire: () => ({ outcome: 'denied', output: 'Denied by system: Nobody decided in time.' }),
 };

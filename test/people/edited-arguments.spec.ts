@@ -1,10 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '../../lib/contracts/json.js';
 import type { AgentDefinition } from '../../lib/contracts/agent-definition.js';
+import type { Message, ToolResultPart } from '../../lib/contracts/message.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { agent, tool } from '../support/engine-harness.js';
 import { ENGINE_STORES } from '../support/stores.js';
-import { approve, asksOf, codeOf, reaches, World } from './world.js';
+import { approve, asksOf, codeOf, deny, reaches, World } from './world.js';
 
 /** Two deployments of one agent version: they disagree about how much may be refunded. */
 function scene() {
@@ -78,6 +79,96 @@ describe.each(ENGINE_STORES)('edited arguments during a rolling deploy, on $name
     await reaches(next, id, 'completed');
     expect(seen).toEqual([text]);
     expect(({} as { isAdmin?: boolean }).isAdmin).toBeUndefined();
+    await world.end();
+  });
+});
+
+/** A tool whose every call a person decides about, and what it was executed with. */
+function gated(name = 'refund') {
+  const ran: JsonObject[] = [];
+  return { ran, refund: tool(name, (input) => (ran.push(input), 'paid'), { asks: () => ({}) }) };
+}
+const resultsIn = (messages: readonly Message[] = []): ToolResultPart[] =>
+  messages.flatMap((message) => (message.role === 'tool' ? message.content : []));
+const notice = 'Approved by ann with changed arguments: {"amount":10}.';
+
+describe.each(ENGINE_STORES)('what an approver changed, on $name', (store) => {
+  it('PPL-3: is told to the model with the result: after a restart, before steering, and in the next run of the session', async () => {
+    const { ran, refund } = gated();
+    const model = scriptedModel([{ calls: [{ name: 'refund', args: { amount: 100 } }] }, { text: 'done' }], {
+      place: 'transcript',
+    });
+    const world = await World.over(store);
+    const first = await world.process(agent(model, [refund]));
+    const { id } = await first.runs.start({ agent: 'support', prompt: 'go', sessionId: 's' });
+    const [ask] = await asksOf(first, id, 1);
+    await reaches(first, id, 'waiting');
+    await first.runs.steer(id, 'hurry', { sender: 'ann' });
+    first.worker.pause();
+    await first.runs.respond(id, ask!.id, edited(10));
+    const second = await world.restart(agent(model, [refund]));
+    await reaches(second, id, 'completed');
+    expect(ran).toEqual([{ amount: 10 }]);
+    const request = model.requests.at(-1)?.messages ?? [];
+    expect(request.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'user']);
+    expect(request[1]).toMatchObject({ content: [{ arguments: { amount: 100 } }] });
+    expect(resultsIn(request)).toMatchObject([{ outcome: 'success', output: { notice, result: 'paid' } }]);
+    const edits = [{ by: 'ann', arguments: { amount: 10 } }];
+    expect(resultsIn(await second.runs.messages(id))).toMatchObject([{ output: 'paid', edits }]);
+    const third = await world.restart(agent(model, [refund]));
+    const next = await third.runs.start({ agent: 'support', prompt: 'again', sessionId: 's' });
+    const [another] = await asksOf(third, next.id, 1);
+    await third.runs.respond(next.id, another!.id, deny);
+    await reaches(third, next.id, 'completed');
+    expect(resultsIn(model.requests.at(-1)?.messages)).toMatchObject([
+      { outcome: 'success', output: { notice, result: 'paid' } },
+      { outcome: 'denied', output: 'Denied by bob: too much' },
+    ]);
+    await world.end();
+  });
+});
+
+describe('what an approver changed', () => {
+  const [memory] = ENGINE_STORES;
+
+  it('PPL-10: is told of its own call only, beside calls that were denied, approved as they were, or failed', async () => {
+    const { refund } = gated();
+    const fails = tool('fails', () => Promise.reject(new Error('no money')), { asks: () => ({}) });
+    const call = (amount: number, name = 'refund') => ({ name, args: { amount } });
+    const model = scriptedModel([{ calls: [call(1), call(2), call(3), call(4, 'fails')] }, { text: 'done' }]);
+    const world = await World.over(memory!);
+    const process = await world.process(agent(model, [refund, fails]));
+    const { id } = await process.runs.start({ agent: 'support', prompt: 'go' });
+    const asks = await asksOf(process, id, 4);
+    const decisions = [edited(10), deny, { ...approve, arguments: { amount: 3 } }, { ...edited(10), note: 'at most' }];
+    for (const [n, decision] of decisions.entries()) await process.runs.respond(id, asks[n]!.id, decision);
+    await reaches(process, id, 'completed');
+    expect(resultsIn(model.requests.at(-1)?.messages).map(({ output }) => output)).toEqual([
+      { notice, result: 'paid' },
+      'Denied by bob: too much',
+      'paid',
+      'Approved by ann with changed arguments (at most): {"amount":10}. no money',
+    ]);
+    await world.end();
+  });
+
+  it('PPL-8a: is told too where a method asked in the middle of its work', async () => {
+    const refund = tool('refund', async (_input, { requestApproval }) => {
+      const given = await requestApproval({ reason: 'so much?', arguments: { amount: 100 } });
+      return given.arguments ? 'paid less' : 'paid';
+    });
+    const model = scriptedModel([{ calls: [{ name: 'refund' }] }, { text: 'done' }], { place: 'transcript' });
+    const world = await World.over(memory!);
+    const process = await world.process(agent(model, [refund]));
+    const outputs: unknown[] = [];
+    for (const amount of [10, 100]) {
+      const { id } = await process.runs.start({ agent: 'support', prompt: `up to ${amount}` });
+      const [ask] = await asksOf(process, id, 1);
+      await process.runs.respond(id, ask!.id, edited(amount));
+      await reaches(process, id, 'completed');
+      outputs.push(resultsIn(model.requests.at(-1)?.messages)[0]?.output);
+    }
+    expect(outputs).toEqual([{ notice, result: 'paid less' }, 'paid']);
     await world.end();
   });
 });

@@ -1,4 +1,4 @@
-import type { AssistantPart, Message, ToolCallPart } from '../../contracts/message.js';
+import type { AssistantPart, Message, ToolCallPart, ToolResultPart } from '../../contracts/message.js';
 import type { Digester } from '../../contracts/ports/digester.port.js';
 import { isWellFormedText } from '../values/well-formed.js';
 
@@ -12,7 +12,7 @@ export interface TranscriptTarget {
 /**
  * A transcript as a provider accepts it. The ids of its own calls go back unchanged, unless an earlier call has the same one; ids that others made become
  * nine letters and digits, which every provider accepts. A tool name that a model invented, and that strict providers would refuse for good, becomes a
- * safe one. The journal keeps what was said; equal transcripts give equal requests, so that prefix caches hold.
+ * safe one. What approvers changed is told with the result. The journal keeps what was said; equal transcripts give equal requests, so that prefix caches hold.
  */
 export function transcriptFor(
   messages: readonly Message[],
@@ -36,7 +36,9 @@ export function transcriptFor(
       return content === message.content ? message : { ...message, content };
     }
     if (message.role !== 'tool') return message;
-    const content = mapped(message.content, (part, place) => renamed(part, callIds[place] ?? part.callId, target));
+    const content = mapped(message.content, (part, place) =>
+      withEdits(renamed(part, callIds[place] ?? part.callId, target)),
+    );
     return content === message.content ? message : { ...message, content };
   });
 }
@@ -67,6 +69,22 @@ function renamed<P extends Pick<ToolCallPart, 'callId' | 'name'>>(
 ): P {
   const name = safeToolName(part.name, target.toolNames);
   return callId === part.callId && name === part.name ? part : { ...part, callId, name };
+}
+
+/** The call above it shows what the model asked for; what was done instead is said with the result. */
+function withEdits(part: ToolResultPart): ToolResultPart {
+  if (!part.edits) return part;
+  const notice = part.edits
+    .map(({ by, note, arguments: edited }) => {
+      const why = note === undefined ? '' : ` (${note})`;
+      return `Approved by ${by} with changed arguments${why}: ${JSON.stringify(edited)}.`;
+    })
+    .join(' ');
+  if (part.outcome === 'success') return { ...part, output: { notice, result: part.output } };
+  return {
+    ...part,
+    output: `${notice} ${typeof part.output === 'string' ? part.output : JSON.stringify(part.output)}`,
+  };
 }
 
 /** `^[A-Za-z][A-Za-z0-9_-]{0,63}$`, and never the name of a tool that was not meant. */

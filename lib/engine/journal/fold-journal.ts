@@ -195,6 +195,10 @@ export class JournalFold {
   /** What a person decided about a call, or told it. */
   private decided(state: RunState, { key, interactionId, decision, at }: InteractionDecided): void {
     const call = this.callOf(state, key);
+    if ('decision' in decision && decision.decision === 'approve' && decision.arguments) {
+      const { by, note, arguments: edited } = decision;
+      call.edits.push({ by, ...(note !== undefined && { note }), arguments: edited });
+    }
     const ask = call.asks.find((candidate) => candidate.interactionId === interactionId);
     if (ask) {
       ask.decision = decision;
@@ -275,6 +279,7 @@ export class JournalFold {
         toolVersion: verdict.toolVersion,
         recovery: verdict.recovery,
         input: verdict.input ?? parts.get(verdict.callId)?.arguments ?? {},
+        edits: [],
         approval: verdict.approval ?? null,
         questions: verdict.questions ?? null,
         interactionId: null,
@@ -324,6 +329,7 @@ export class JournalFold {
         name: done.name,
         outcome: done.outcome as ToolOutcome,
         output: done.output,
+        ...(done.edits.length > 0 && { edits: done.edits }),
       })),
     });
   }

@@ -6,7 +6,7 @@ import type { InteractionDecision, InteractionKind, Question } from '../../contr
 import type { RecordedText } from '../../contracts/recorded-text.js';
 import type { ApprovalVerdict, FinishReason, RecordedError } from '../../contracts/journal-entry.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
-import type { Message, ToolOutcome } from '../../contracts/message.js';
+import type { ApprovalEdit, Message, ToolOutcome } from '../../contracts/message.js';
 import type { Operation, OperationCut } from '../../contracts/operation.js';
 import type { RecoveryPolicy } from '../../contracts/recovery-policy.js';
 import type { RunError, RunTotals } from '../../contracts/run.js';
@@ -23,6 +23,8 @@ export interface CallState {
   recovery: RecoveryPolicy | null;
   /** As it will be executed. */
   input: JsonObject;
+  /** What approvers changed about it, in the order in which they were asked. */
+  edits: ApprovalEdit[];
   approval: ApprovalVerdict | null;
   /** The call is itself a question: its answers are its result. */
   questions: Question[] | null;

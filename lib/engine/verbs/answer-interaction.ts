@@ -40,7 +40,7 @@ export class AnswerInteraction {
     const given = readResponse(response);
     let asked = await this.find(id, requireId('interactionId', interactionId));
     requireRole(asked, given.roles);
-    const decision = await this.fit(asked, given.decision);
+    const decision = this.withoutSameArguments(asked, await this.fit(asked, given.decision));
     while (asked.status === 'pending') {
       const decided = await this.decideLocked(asked, decision);
       if (decided) return decided;
@@ -128,6 +128,15 @@ export class AnswerInteraction {
         throw new InvalidAnswerError(`The answers do not fit: ${problems.join('; ')}.`, { details: { problems } });
     }
     return given;
+  }
+
+  /** Whoever sends back what was shown changed nothing, and the model is not told otherwise. */
+  private withoutSameArguments(asked: Interaction, decision: InteractionDecision): InteractionDecision {
+    if (!('decision' in decision) || decision.decision !== 'approve' || !decision.arguments) return decision;
+    const { arguments: edited, ...approval } = decision;
+    const { canonical } = this.ports.digester;
+    const isSame = canonical.call(this.ports.digester, edited) === canonical.call(this.ports.digester, asked.arguments);
+    return isSame ? approval : decision;
   }
 
   private async parseEdited(asked: Interaction, edited: JsonObject): Promise<JsonObject> {
