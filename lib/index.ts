@@ -17,13 +17,12 @@ export { Agent } from './decorators/agent.decorator.js';
 export type { AgentLimits, AgentOptions, ModelRetryOptions, ToolReference } from './decorators/agent.options.js';
 export { AgentTool } from './decorators/agent-tool.decorator.js';
 export type {
+  AgentToolDecorator,
   AgentToolOptions,
   ApprovalRequirement,
   ApprovalRule,
-  JsonSchema,
-  ToolSchemaSource,
-  ToolValueOf,
 } from './decorators/agent-tool.options.js';
+export type { JsonSchema, ToolInputOf, ToolSchemaSource, ToolValueOf } from './decorators/tool-value.js';
 export type { StandardIssue, StandardResult, StandardSchema } from './decorators/standard-schema.js';
 export { RecoverTool } from './decorators/recover-tool.decorator.js';
 export { ObserveRuns } from './decorators/observe-runs.decorator.js';
@@ -55,6 +54,7 @@ export { RunMetrics } from './engine/run-metrics.js';
 export type { Actor } from './contracts/actor.js';
 export type { Duration, DurationUnit } from './contracts/duration.js';
 export type { JsonObject, JsonValue } from './contracts/json.js';
+export type { JsonOf } from './contracts/json-of.js';
 export type {
   BudgetDecision,
   CallerNote,
@@ -79,6 +79,7 @@ export type {
   BudgetStatus,
   EventPage,
   InteractionView,
+  LifecycleRunEvent,
   PreviousPart,
   Run,
   RunEvent,

@@ -1,7 +1,9 @@
 /** A run as callers of `RunService` and HTTP see it. Points in time are `Date`s, which JSON shows as ISO 8601 text. */
 import type { Interaction } from './interaction.js';
+import type { JournalEntry, JournalEntryType } from './journal-entry.js';
 import type { JsonValue } from './json.js';
 import type { Operation } from './operation.js';
+import type { RecoveryPolicy } from './recovery-policy.js';
 import type { RunError, RunMetadata } from './run.js';
 import type { Attention, RunPhase, RunStatus, WaitReason } from './run-status.js';
 import type { UsageTotals } from './usage.js';
@@ -97,12 +99,20 @@ export interface RunSnapshot {
   cursor: number;
 }
 
-/** An entry as a stream shows it. */
-export interface RunEvent {
+/** A journal entry as a reader gets it, told apart by its `type`. Readers ignore types they do not know. */
+export type RunEvent = EventOf<JournalEntry>;
+
+type EventOf<Entry> = Entry extends JournalEntry ? ReadEvent<Entry['type'], Omit<Entry, 'type' | 'at'>> : never;
+
+/** What `projection: 'lifecycle'` leaves of it: chosen facts such as keys, attempts, codes and counts, never content. */
+export type LifecycleRunEvent = ReadEvent<JournalEntryType, Record<string, string | number | boolean | null>>;
+
+interface ReadEvent<Type, Data> {
   /** The entry's sequence. */
   id: number;
-  type: string;
-  data: Record<string, JsonValue>;
+  type: Type;
+  /** `at` is ISO 8601. */
+  data: Data & { at: string };
 }
 
 export interface BudgetStatus {
@@ -114,8 +124,8 @@ export interface BudgetStatus {
   grants: { amount: number; by: string; note?: string; at: Date }[];
 }
 
-export interface EventPage {
-  events: RunEvent[];
+export interface EventPage<Event = RunEvent> {
+  events: Event[];
   /** Sequence to ask after next. */
   nextCursor: number;
 }
@@ -125,7 +135,7 @@ export interface AgentDescription {
   versions: {
     version: string;
     hash: string;
-    tools: { name: string; version: string; recovery: string; approval: 'none' | 'rule' }[];
+    tools: { name: string; version: string; recovery: RecoveryPolicy; approval: 'none' | 'rule' }[];
   }[];
 }
 

@@ -1,6 +1,9 @@
 import { SetMetadata } from '@nestjs/common';
+import type { RecoveryPolicy } from '../contracts/recovery-policy.js';
+import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
 import { AGENT_TOOL_METADATA } from './agent-runs-metadata.tokens.js';
-import type { AgentToolOptions, ToolSchemaSource } from './agent-tool.options.js';
+import type { AgentToolDecorator, AgentToolOptions } from './agent-tool.options.js';
+import type { ToolSchemaSource } from './tool-value.js';
 
 /**
  * Declares a method of a provider as a tool: `method(input, context: ToolContext)`.
@@ -11,6 +14,11 @@ import type { AgentToolOptions, ToolSchemaSource } from './agent-tool.options.js
  *
  * The method may return a value, a promise or an Observable (its last value is the result); streams are refused.
  */
-export function AgentTool<const S extends ToolSchemaSource>(options: AgentToolOptions<S>): MethodDecorator {
-  return SetMetadata(AGENT_TOOL_METADATA, options);
+export function AgentTool<const S extends ToolSchemaSource, const R extends RecoveryPolicy = 'manual'>(
+  options: AgentToolOptions<S, R>,
+): AgentToolDecorator<S, R> {
+  return (target, key, descriptor) => {
+    if (!descriptor) throw new InvalidConfigurationError([`@AgentTool stands on ${String(key)}, which is no method.`]);
+    SetMetadata(AGENT_TOOL_METADATA, options)(target, key, descriptor);
+  };
 }

@@ -1,22 +1,9 @@
 import type { Actor } from '../contracts/actor.js';
 import type { Duration } from '../contracts/duration.js';
+import type { JsonOf } from '../contracts/json-of.js';
+import type { ToolContext } from '../contracts/ports/tool-caller.port.js';
 import type { RecoveryPolicy } from '../contracts/recovery-policy.js';
-import type { StandardSchema } from './standard-schema.js';
-
-/** JSON Schema as a plain object; `{}` means a tool without arguments. */
-export type JsonSchema = Readonly<Record<string, unknown>>;
-
-/** A class with class-validator decorators, a Standard Schema, or a JSON Schema. */
-export type ToolSchemaSource = StandardSchema | (new () => object) | JsonSchema;
-
-/** The value a schema describes, as far as its type says it. */
-export type ToolValueOf<S> =
-  S extends StandardSchema<unknown, infer Output>
-    ? Output
-    : S extends new () => infer Instance
-      ? Instance
-      : // eslint-disable-next-line @typescript-eslint/no-explicit-any -- a JSON Schema says nothing to the compiler; `unknown` would only force casts
-        Record<string, any>;
+import type { JsonSchema, ToolInputOf, ToolSchemaSource, ToolValueOf } from './tool-value.js';
 
 /** What an approver is told. */
 export interface ApprovalRequirement {
@@ -29,15 +16,18 @@ export interface ApprovalRequirement {
 }
 
 /**
- * Decides whether a person must approve a call. Asked once in the life of a call, with frozen copies of the validated arguments as they will be
- * executed. One that throws, or takes longer than 5 s, asks.
+ * Decides whether a person must approve a call. Asked once in the life of a call, with frozen copies of the validated arguments in
+ * their JSON form (a `Date` is text). One that throws, or takes longer than 5 s, asks.
  */
 export type ApprovalRule<Input> = (
-  args: Readonly<Input>,
+  args: Readonly<JsonOf<Input>>,
   call: Readonly<{ runId: string; callId: string; actor: Actor | null }>,
 ) => boolean | ApprovalRequirement | Promise<boolean | ApprovalRequirement>;
 
-export interface AgentToolOptions<S extends ToolSchemaSource = ToolSchemaSource> {
+export interface AgentToolOptions<
+  S extends ToolSchemaSource = ToolSchemaSource,
+  R extends RecoveryPolicy = RecoveryPolicy,
+> {
   /** What the model calls it: 1-64 characters of `[A-Za-z0-9_-]`. */
   name: string;
   /** Dotted integers. Several versions of a name may be registered; an agent takes the highest unless it says `name@version`. Default `1`. */
@@ -57,7 +47,7 @@ export interface AgentToolOptions<S extends ToolSchemaSource = ToolSchemaSource>
   /** What the method returns; checks results that a person or a probe gives in its place. Default: anything. */
   output?: ToolSchemaSource;
   /** What may be done about a call that was cut in the middle. Default `manual`. */
-  recovery?: RecoveryPolicy;
+  recovery?: R;
   /** Whether a person must approve. Default false. */
   approval?: boolean | ApprovalRule<ToolValueOf<S>>;
   /**
@@ -67,4 +57,21 @@ export interface AgentToolOptions<S extends ToolSchemaSource = ToolSchemaSource>
   timeout?: Duration;
   /** Only for `transactional`: after which the transaction is rolled back. At most, and by default when `5s` is more, a third of the lease. */
   transactionTimeout?: Duration;
+}
+
+/**
+ * Stands on a method that takes what the schema gives, and then the context; the compiler checks both. Only a `transactional` tool may ask for a `manager`,
+ * whose type is the store's (`ToolContext` of `./typeorm`). The descriptor is optional for Nest's `applyDecorators`.
+ */
+export type AgentToolDecorator<S, R> = <
+  Method extends (input: ToolInputOf<S>, context: [R] extends ['transactional'] ? AnyManager : ToolContext) => unknown,
+>(
+  target: object,
+  key: string | symbol,
+  descriptor?: TypedPropertyDescriptor<Method>,
+) => void;
+
+/** `never` can be passed as any store's transaction. */
+interface AnyManager extends ToolContext {
+  manager: never;
 }

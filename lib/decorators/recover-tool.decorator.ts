@@ -1,4 +1,5 @@
 import { SetMetadata } from '@nestjs/common';
+import type { InterruptedToolCall, ProbeResult } from '../contracts/ports/tool-caller.port.js';
 import { RECOVER_TOOL_METADATA } from './agent-runs-metadata.tokens.js';
 
 /**
@@ -6,6 +7,12 @@ import { RECOVER_TOOL_METADATA } from './agent-runs-metadata.tokens.js';
  * interrupted call had its effect, changes nothing, and answers `happened(result)`, `didNotHappen()` or `outcomeUnknown()`. Enhancers do not apply to it.
  * @param tool the tool's name, for all its versions, or `name@version`
  */
-export function RecoverTool(tool: string): MethodDecorator {
+export function RecoverTool(
+  tool: string,
+): <Probe extends (call: InterruptedToolCall) => ProbeResult | Promise<ProbeResult>>(
+  target: object,
+  key: string | symbol,
+  descriptor: TypedPropertyDescriptor<Probe>,
+) => void {
   return SetMetadata(RECOVER_TOOL_METADATA, tool);
 }

@@ -1,7 +1,6 @@
 /** Entries as streams and observers see them. `full` carries everything; `lifecycle` an allow-list of facts without content. */
 import type { JournalEntry, SequencedEntry } from '../contracts/journal-entry.js';
-import type { JsonValue } from '../contracts/json.js';
-import type { RunEvent } from '../contracts/run-view.js';
+import type { LifecycleRunEvent, RunEvent } from '../contracts/run-view.js';
 
 /** Facts that say nothing about prompts, arguments or results. */
 const LIFECYCLE_FACTS: ReadonlySet<string> = new Set([
@@ -35,14 +34,10 @@ const LIFECYCLE_FACTS: ReadonlySet<string> = new Set([
 
 export function fullEvent(entry: SequencedEntry): RunEvent {
   const { type, sequence, at, ...rest } = entry;
-  return {
-    id: sequence,
-    type,
-    data: { at: new Date(at).toISOString(), ...(rest as unknown as Record<string, JsonValue>) },
-  };
+  return { id: sequence, type, data: { at: new Date(at).toISOString(), ...rest } } as RunEvent;
 }
 
-export function lifecycleEvent(entry: SequencedEntry): RunEvent {
+export function lifecycleEvent(entry: SequencedEntry): LifecycleRunEvent {
   return {
     id: entry.sequence,
     type: entry.type,

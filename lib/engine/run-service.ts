@@ -24,8 +24,10 @@ import type {
   AgentDescription,
   BudgetStatus,
   EventPage,
+  LifecycleRunEvent,
   InteractionView,
   Run,
+  RunEvent,
   RunSnapshot,
   RunSummaryView,
 } from '../contracts/run-view.js';
@@ -113,7 +115,10 @@ export class RunService {
   }
 
   /** A page of the journal after a sequence. @throws InvalidCursorError for a cursor ahead of the run */
-  events(runId: string, options?: EventOptions): Promise<EventPage> {
+  events(runId: string, options?: EventOptions & { projection?: 'full' }): Promise<EventPage>;
+  events(runId: string, options: EventOptions & { projection: 'lifecycle' }): Promise<EventPage<LifecycleRunEvent>>;
+  events(runId: string, options?: EventOptions): Promise<EventPage<RunEvent | LifecycleRunEvent>>;
+  events(runId: string, options?: EventOptions): Promise<EventPage<RunEvent | LifecycleRunEvent>> {
     return this.reading.events(runId, options);
   }
 

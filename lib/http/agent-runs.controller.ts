@@ -7,7 +7,14 @@ import { HttpAdapterHost } from '@nestjs/core';
 import type { Actor } from '../contracts/actor.js';
 import type { Message } from '../contracts/message.js';
 import type { SessionMessagesOptions } from '../contracts/run-requests.js';
-import type { AgentDescription, EventPage, Run, RunSummaryView } from '../contracts/run-view.js';
+import type {
+  AgentDescription,
+  EventPage,
+  LifecycleRunEvent,
+  Run,
+  RunEvent,
+  RunSummaryView,
+} from '../contracts/run-view.js';
 import { RunService } from '../engine/run-service.js';
 import type { HttpRequestLike } from './access/actor-resolver.port.js';
 import { CurrentActor } from './access/current-actor.decorator.js';
@@ -93,7 +100,7 @@ export abstract class AgentRunsController {
     @Req() request: HttpRequestLike,
     @Param('id') id: unknown,
     @Query() query: unknown,
-  ): Promise<EventPage> {
+  ): Promise<EventPage<RunEvent | LifecycleRunEvent>> {
     const runId = await this.allowed(actor, 'read', id);
     const options = readEventQuery(query);
     requireJsonAccepted(request);

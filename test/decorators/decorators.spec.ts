@@ -2,6 +2,9 @@ import 'reflect-metadata';
 import { INJECTABLE_WATERMARK } from '@nestjs/common/constants.js';
 import { IsInt } from 'class-validator';
 import { z } from 'zod';
+import type { ApprovalResolver } from '../../lib/contracts/ports/approval-resolver.port.js';
+import type { InputGuardrail } from '../../lib/contracts/ports/input-guardrail.port.js';
+import type { RunObserver } from '../../lib/contracts/ports/run-observer.port.js';
 import { Agent } from '../../lib/decorators/agent.decorator.js';
 import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';
 import { MetadataAccessor } from '../../lib/decorators/metadata.accessor.js';
@@ -9,6 +12,7 @@ import { ObserveRuns } from '../../lib/decorators/observe-runs.decorator.js';
 import { RecoverTool } from '../../lib/decorators/recover-tool.decorator.js';
 import { ResolveApprovals } from '../../lib/decorators/resolve-approvals.decorator.js';
 import { ScreenInput } from '../../lib/decorators/screen-input.decorator.js';
+import { happened } from '../../lib/tools/probe-outcomes.js';
 
 const options = { name: 'support', version: '1', instructions: 'Help.' };
 
@@ -43,7 +47,7 @@ class Tools {
 
   @RecoverTool('refund')
   find() {
-    return 3;
+    return happened(3);
   }
 }
 
@@ -75,7 +79,15 @@ describe('The decorators', () => {
     @ObserveRuns()
     @ScreenInput()
     @ResolveApprovals()
-    class Watcher {}
+    class Watcher implements RunObserver, InputGuardrail, ApprovalResolver {
+      onEvent() {}
+      screen() {
+        return null;
+      }
+      resolve() {
+        return null;
+      }
+    }
     const { observesRuns, screensInput, resolvesApprovals } = MetadataAccessor;
     const marks = [observesRuns, screensInput, resolvesApprovals];
     expect(marks.map((isMarked) => isMarked(Watcher))).toEqual([true, true, true]);

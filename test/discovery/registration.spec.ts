@@ -13,6 +13,7 @@ import type { AgentOptions } from '../../lib/decorators/agent.options.js';
 import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';
 import type { AgentToolOptions } from '../../lib/decorators/agent-tool.options.js';
 import { RecoverTool } from '../../lib/decorators/recover-tool.decorator.js';
+import { didNotHappen } from '../../lib/tools/probe-outcomes.js';
 import { AgentRunsModule } from '../../lib/module/agent-runs.module.js';
 import {
   agentOf,
@@ -25,8 +26,8 @@ import {
   toolOf,
 } from '../support/nest-host.js';
 
-const tool = (options: Partial<AgentToolOptions> = {}): MethodDecorator =>
-  AgentTool({ name: 't', description: 'Does it.', input: {}, ...options });
+const tool = (options: Partial<AgentToolOptions> = {}) =>
+  AgentTool({ name: 't', description: 'Does it.', input: {}, ...options }) as MethodDecorator;
 
 /** A provider with one tool. */
 function toolsWith(options: Partial<AgentToolOptions> = {}, name = 'Tools'): new () => object {
@@ -109,7 +110,7 @@ describe('What is wrong with a registration fails at boot (CFG-1)', () => {
   class LonelyProbe {
     @RecoverTool('nothing')
     find() {
-      return 1;
+      return didNotHappen();
     }
   }
   @Injectable()
@@ -120,11 +121,11 @@ describe('What is wrong with a registration fails at boot (CFG-1)', () => {
     }
     @RecoverTool('t')
     one() {
-      return 1;
+      return didNotHappen();
     }
     @RecoverTool('t')
     two() {
-      return 1;
+      return didNotHappen();
     }
   }
 

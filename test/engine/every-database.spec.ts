@@ -113,7 +113,7 @@ describe.each(ALL_ENGINE_STORES)('on $name', ({ open, isServer }) => {
       const { events } = await reader.runs.events(run.id);
       expect(events.length).toBeGreaterThan(100);
       expect(events.map(({ id }) => id)).toEqual(upTo(events.length));
-      const outputs = events.filter(({ type }) => type === 'tool.completed').map(({ data }) => data['output']);
+      const outputs = events.filter((event) => event.type === 'tool.completed').map(({ data }) => data.output);
       expect(outputs).toEqual(upTo(turns - 1));
       expect(numbersOf(await reader.runs.get(run.id))).toEqual(numbersOf(run));
       const [listed] = (await reader.runs.list()).runs;

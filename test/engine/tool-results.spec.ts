@@ -53,7 +53,7 @@ describe('what a tool returns', () => {
       expect(result?.output).toEqual(stored);
       expect(model.requests[1]?.messages.at(-1)).toMatchObject({ content: [{ outcome: 'success', output: stored }] });
       const events = (await engine.runs.events(run.id)).events;
-      expect(events.find(({ type }) => type === 'tool.completed')?.data['output']).toEqual(stored);
+      expect(events.find((event) => event.type === 'tool.completed')?.data.output).toEqual(stored);
       const fresh = await engineOver(store, agent(scriptedModel([])), { worker: false });
       expect((await fresh.runs.messages(run.id)).at(-2)).toEqual(model.requests[1]?.messages.at(-1));
       expect((await fresh.runs.snapshot(run.id)).operations[1]?.output).toEqual(stored);

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import type { ToolContext } from '../../lib/contracts/ports/tool-caller.port.js';
+import type { EnteredTransaction, ToolContext } from '../../lib/contracts/ports/tool-caller.port.js';
 import { DEFAULT_RETRY_POLICY } from '../../lib/contracts/retry-policy.js';
 import { StoreUnavailableError } from '../../lib/errors/store/store-unavailable.error.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
@@ -13,7 +13,7 @@ import { DatabaseConflict, TransactionalStore, type RowWriter } from '../support
 afterEach(stopEngines);
 
 const start = { agent: 'support', prompt: 'hello' };
-const manager = (context: ToolContext) => context.manager as RowWriter;
+const manager = (context: ToolContext) => (context as ToolContext & EnteredTransaction).manager as RowWriter;
 
 async function over(
   work: (context: ToolContext, entry: number) => unknown,

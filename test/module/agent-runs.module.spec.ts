@@ -44,7 +44,12 @@ const settingsOf = (app: INestApplicationContext): ModuleSettings => app.get(AGE
 
 @Injectable()
 class Tools {
-  @AgentTool({ name: 'add', description: 'Adds.', input: { properties: { a: { type: 'integer' } } }, recovery: 'safe' })
+  @AgentTool({
+    name: 'add',
+    description: 'Adds.',
+    input: { properties: { a: { type: 'integer' } }, required: ['a'] },
+    recovery: 'safe',
+  })
   add({ a }: { a: number }) {
     return a + 1;
   }
@@ -68,7 +73,10 @@ describe('A host application with agent runs', () => {
     const run = await app.get(RunService).startAndWait({ agent: 'support', prompt: 'What is 41 + 1?' });
     expect(run).toMatchObject({ status: 'completed', output: 'It is 42.' });
     expect(model.requests[0]?.tools).toEqual([
-      expect.objectContaining({ name: 'add', inputSchema: { type: 'object', properties: { a: { type: 'integer' } } } }),
+      expect.objectContaining({
+        name: 'add',
+        inputSchema: { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'] },
+      }),
     ]);
     expect(JSON.stringify(model.requests[1]?.messages.at(-1))).toContain('42');
     await app.close();
@@ -398,6 +406,7 @@ describe('Observers and guardrails', () => {
   });
 
   it('CFG-1: a class with @ObserveRuns but without onEvent', async () => {
+    // @ts-expect-error -- the compiler refuses it too
     @ObserveRuns()
     class Deaf {}
     expect(await bootProblems({ providers: [Deaf] })).toEqual([

@@ -1,7 +1,6 @@
 // Calls that people decide, in whole applications that are stopped and started anew between the decisions.
 import 'reflect-metadata';
 import { type INestApplicationContext, Injectable, type Provider, Type } from '@nestjs/common';
-import type { JsonObject } from '../../lib/contracts/json.js';
 import type { ToolMessage } from '../../lib/contracts/message.js';
 import type { InteractionView } from '../../lib/contracts/run-view.js';
 import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';
@@ -17,18 +16,18 @@ import { agentWith, type HostOptions } from '../support/nest-host.js';
 const ledger: string[] = [];
 beforeEach(() => void ledger.splice(0));
 
-const NUMBERED = { properties: { n: { type: 'integer' } } };
+const NUMBERED = { properties: { n: { type: 'integer' } } } as const;
 
 @Injectable()
 class Tools {
   @AgentTool({ name: 'gated', description: 'Needs a person.', input: NUMBERED, approval: true })
-  gated({ n }: JsonObject) {
+  gated({ n }: { n?: number }) {
     ledger.push(`gated ${String(n)}`);
     return { did: n };
   }
 
   @AgentTool({ name: 'free', description: 'Needs nobody.', input: NUMBERED })
-  free({ n }: JsonObject) {
+  free({ n }: { n?: number }) {
     ledger.push(`free ${String(n)}`);
     return { did: n };
   }

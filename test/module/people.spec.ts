@@ -263,6 +263,7 @@ describe('what is wrong with a registration for people fails at boot', () => {
   }
   @ResolveApprovals()
   class Two extends One {}
+  // @ts-expect-error -- the compiler refuses it too
   @ResolveApprovals()
   class Mute {}
   @Injectable({ scope: Scope.REQUEST })

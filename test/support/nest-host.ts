@@ -119,7 +119,7 @@ export async function callTool(
     actor: { id: 'alice', roles: ['refunds'] },
     ask: () => Promise.reject(new Error('nobody to ask in this test')),
     requestApproval: () => Promise.reject(new Error('nobody to ask in this test')),
-    step: async (_key, work) => work(),
+    step: async (_key, work) => JSON.parse(JSON.stringify(await work())) as never,
     ...context,
   };
   const entry: ToolEntry = {

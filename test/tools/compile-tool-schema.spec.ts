@@ -15,7 +15,7 @@ import {
 } from 'class-validator';
 import { z } from 'zod';
 import type { JsonObject } from '../../lib/contracts/json.js';
-import type { ToolSchemaSource } from '../../lib/decorators/agent-tool.options.js';
+import type { ToolSchemaSource } from '../../lib/decorators/tool-value.js';
 import { compileToolSchema } from '../../lib/tools/schema/compile-tool-schema.js';
 
 class LineDto {

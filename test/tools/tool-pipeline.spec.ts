@@ -29,7 +29,7 @@ import { jest } from '@jest/globals';
 import { IsInt } from 'class-validator';
 import { catchError, map, type Observable, of, retry, tap } from 'rxjs';
 import type { JsonObject } from '../../lib/contracts/json.js';
-import type { ToolContext } from '../../lib/contracts/ports/tool-caller.port.js';
+import type { EnteredTransaction, ToolContext } from '../../lib/contracts/ports/tool-caller.port.js';
 import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';
 import type { AgentToolOptions } from '../../lib/decorators/agent-tool.options.js';
 import { signal } from '../support/signal.js';
@@ -47,8 +47,8 @@ afterEach(async () => {
   apps = [];
 });
 
-const tool = (options: Partial<AgentToolOptions> = {}): MethodDecorator =>
-  AgentTool({ name: 't', description: 'Does it.', input: ANY, ...options });
+const tool = (options: Partial<AgentToolOptions> = {}) =>
+  AgentTool({ name: 't', description: 'Does it.', input: ANY, ...options }) as MethodDecorator;
 
 /** Boots a host with the tool class and calls its tool `t`. */
 async function call(
@@ -115,7 +115,7 @@ describe('The way of a tool call through the host (CFG-9)', () => {
       @UseGuards(ActorGuard)
       @UseInterceptors(new NameInterceptor('method'))
       @UsePipes(TellingPipe)
-      run(input: JsonObject, context: ToolContext) {
+      run(input: JsonObject, context: ToolContext & EnteredTransaction) {
         told.push(`method ${JSON.stringify(input)} ${String(context.manager)}`);
         return 'done';
       }

@@ -5,6 +5,7 @@
 import type { Actor } from '../actor.js';
 import type { Question } from '../interaction.js';
 import type { JsonObject, JsonValue } from '../json.js';
+import type { JsonOf } from '../json-of.js';
 import type { RecoveryPolicy } from '../recovery-policy.js';
 import type { ApprovalVerdict } from '../journal-entry.js';
 
@@ -36,11 +37,10 @@ export interface ToolContext {
   requestApproval(request: ApprovalRequest): Promise<ApprovalGiven>;
   /**
    * Work that is journaled by its key and not repeated when the method is entered again: its result is returned from the journal instead.
+   * @returns what `work` returned in its JSON form, the first time too
    * @param recovery what to do about a step that was cut in the middle; default the tool's policy. Only `safe` and `idempotent` steps are repeated.
    */
-  step<T>(key: string, work: () => T | Promise<T>, options?: { recovery?: StepRecovery }): Promise<T>;
-  /** The transaction of a `transactional` tool (an `EntityManager` under `./typeorm`); throws once the method has settled. Undefined for other tools. */
-  manager?: unknown;
+  step<T>(key: string, work: () => T | Promise<T>, options?: { recovery?: StepRecovery }): Promise<JsonOf<T>>;
 }
 
 export type StepRecovery = Extract<RecoveryPolicy, 'manual' | 'idempotent' | 'safe'>;
@@ -62,10 +62,15 @@ export interface ApprovalGiven {
   arguments?: JsonObject;
 }
 
+/** The transaction of a `transactional` tool, as `context.manager`; it throws once the method has settled. */
+export interface EnteredTransaction {
+  manager: unknown;
+}
+
 /** Hands the method its context at the moment it is entered: guards and pipes have passed. */
 export interface ToolEntry {
   /** Called right before the method runs; may add to the context (a transaction). Not called when a guard or pipe refused. */
-  onEnter(): Promise<Pick<ToolContext, 'manager'> | void>;
+  onEnter(): Promise<EnteredTransaction | void>;
 }
 
 export type ParsedArguments = { ok: true; input: JsonObject } | { ok: false; problems: string[] };

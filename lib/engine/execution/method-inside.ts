@@ -5,6 +5,7 @@
 import type { Question } from '../../contracts/interaction.js';
 import type { JournalEntry, ToolUncertain } from '../../contracts/journal-entry.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
+import type { JsonOf } from '../../contracts/json-of.js';
 import { isIdentifier } from '../../contracts/identifier.js';
 import type {
   ApprovalGiven,
@@ -142,13 +143,13 @@ export class MethodInside {
     return recorded.decision;
   }
 
-  private async step<T>(key: string, work: () => T | Promise<T>, recovery?: StepRecovery): Promise<T> {
+  private async step<T>(key: string, work: () => T | Promise<T>, recovery?: StepRecovery): Promise<JsonOf<T>> {
     this.requireInside();
     if (!isIdentifier(key)) throw new TypeError('context.step takes a key of 1-128 characters of A-Z a-z 0-9 . _ : -');
     if (this.working.has(key)) throw new TypeError(`context.step: the step ${key} is at work already; give each a key`);
     const policy: RecoveryPolicy = recovery ?? this.call.recovery ?? 'manual';
     const known = this.call.steps.get(key);
-    if (known?.status === 'completed') return structuredClone(known.output) as T;
+    if (known?.status === 'completed') return structuredClone(known.output) as JsonOf<T>;
     if (known?.status === 'failed') throw Object.assign(new Error(known.error.message), { code: known.error.code });
     const strict = known ? stricterPolicy(known.recovery, policy) : policy;
     if (known && !isRepeatable(strict))
@@ -156,7 +157,7 @@ export class MethodInside {
     const done = this.begin(key, work, strict);
     this.working.set(key, done);
     try {
-      return (await done) as T;
+      return (await done) as JsonOf<T>;
     } finally {
       this.working.delete(key);
     }

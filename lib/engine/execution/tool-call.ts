@@ -4,7 +4,7 @@
  */
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { Clock } from '../../contracts/ports/clock.port.js';
-import type { ProbeResult, ToolContext } from '../../contracts/ports/tool-caller.port.js';
+import type { EnteredTransaction, ProbeResult, ToolContext } from '../../contracts/ports/tool-caller.port.js';
 import type { RunRecord } from '../../contracts/run.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
@@ -52,7 +52,7 @@ export type Outcome = { entry: JournalEntry } | { unserialisable: string };
 
 export interface CallWays {
   /** Runs when the method is entered; a transaction is opened here. */
-  onEnter: () => Promise<Pick<ToolContext, 'manager'> | void>;
+  onEnter: () => Promise<EnteredTransaction | void>;
   /** Ms; default the tool's timeout. */
   limitMs?: number;
   /** Whether what the method threw is the caller's business rather than a result. */

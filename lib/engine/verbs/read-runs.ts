@@ -1,5 +1,6 @@
 /** The reading verbs: what a run is, what it said, what happened to it. Each reads one consistent snapshot and writes nothing. */
 import { INTERACTION_STATUSES } from '../../contracts/interaction.js';
+import type { SequencedEntry } from '../../contracts/journal-entry.js';
 import type { Message } from '../../contracts/message.js';
 import type {
   EventOptions,
@@ -9,7 +10,15 @@ import type {
   WaitOptions,
 } from '../../contracts/run-requests.js';
 import { phaseOf, RUN_PHASES, RUN_STATUSES, statusesOf, type RunStatus } from '../../contracts/run-status.js';
-import type { EventPage, InteractionView, Run, RunSnapshot, RunSummaryView } from '../../contracts/run-view.js';
+import type {
+  EventPage,
+  InteractionView,
+  LifecycleRunEvent,
+  Run,
+  RunEvent,
+  RunSnapshot,
+  RunSummaryView,
+} from '../../contracts/run-view.js';
 import { InvalidCursorError } from '../../errors/request/invalid-cursor.error.js';
 import { RunNotFoundError } from '../../errors/request/run-not-found.error.js';
 import type { EnginePorts } from '../engine-ports.js';
@@ -165,7 +174,7 @@ export class ReadRuns {
     }
   }
 
-  async events(runId: string, options: EventOptions = {}): Promise<EventPage> {
+  async events(runId: string, options: EventOptions = {}): Promise<EventPage<RunEvent | LifecycleRunEvent>> {
     requireOptions(options);
     const { after = 0, limit = MAX_EVENTS, projection = 'full' } = options;
     const id = requireId('runId', runId);
@@ -184,7 +193,8 @@ export class ReadRuns {
         `The cursor ${after} lies ahead of run ${id}, whose last event is ${page.run.sequence}.`,
         { details: { latest: page.run.sequence } },
       );
-    const show = projection === 'full' ? fullEvent : lifecycleEvent;
+    const show: (entry: SequencedEntry) => RunEvent | LifecycleRunEvent =
+      projection === 'full' ? fullEvent : lifecycleEvent;
     return { events: page.entries.map(show), nextCursor: page.entries.at(-1)?.sequence ?? after };
   }
 

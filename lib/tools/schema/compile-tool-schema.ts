@@ -1,6 +1,6 @@
 /** From what a decorator was given to a {@link ToolSchema}. */
 import type { JsonObject } from '../../contracts/json.js';
-import type { JsonSchema, ToolSchemaSource } from '../../decorators/agent-tool.options.js';
+import type { JsonSchema, ToolSchemaSource } from '../../decorators/tool-value.js';
 import type { StandardSchema } from '../../decorators/standard-schema.js';
 import { InvalidConfigurationError } from '../../errors/configuration/invalid-configuration.error.js';
 import { dtoJsonSchema } from './dto-json-schema.js';
