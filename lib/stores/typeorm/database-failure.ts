@@ -11,9 +11,10 @@ import { StoreUnavailableError } from '../../errors/store/store-unavailable.erro
  * - `conflict`: concurrent transactions got in each other's way; the same transaction may pass when repeated
  * - `unavailable`: the database cannot do it now
  * - `too_large`: it will never take so much at once, and takes less as before
- * - `broken`: it will never do it: no such table, a constraint nobody should hit, a damaged file
+ * - `out_of_reach`: not on this connection, for which the tables are not there or whose user or role may not use them; another one may
+ * - `broken`: it will never do it: a column that is missing, a constraint nobody should hit, a damaged file
  */
-export type FailureVerdict = 'conflict' | 'unavailable' | 'too_large' | 'broken';
+export type FailureVerdict = 'conflict' | 'unavailable' | 'too_large' | 'out_of_reach' | 'broken';
 
 export class DatabaseFailure extends Error {
   override readonly name = 'DatabaseFailure';
@@ -44,9 +45,14 @@ export class DatabaseFailure extends Error {
           `The database could not ${doing}: ${this.databaseCode}. It does not take so much in one statement; nothing of it was written.`,
           { details },
         );
+      case 'out_of_reach':
+        return new StoreUnavailableError(
+          `The database refused to ${doing}: ${this.databaseCode}. The agent run tables or their schema are not there, or the user or role of the connection may not use them. Look at its privileges.`,
+          { details },
+        );
       case 'broken':
         return new BrokenStoreError(
-          `The database refused to ${doing}: ${this.databaseCode}. Its tables are not as this package made them, or its file is damaged.`,
+          `The database refused to ${doing}: ${this.databaseCode}. Its tables are not as this package made them${this.databaseCode.startsWith('SQLITE_') ? ', or its file is damaged' : ''}.`,
           { details },
         );
     }

@@ -4,14 +4,14 @@ import { mysqlDialect } from './mysql/mysql.dialect.js';
 import { postgresDialect } from './postgres/postgres.dialect.js';
 import { sqliteDialect } from './sqlite/sqlite.dialect.js';
 
-/** @param schema where the host keeps its tables, on Postgres */
+/** @param schema see `schemaOf`; absent: the session's current one */
 export function dialectOf(type: DatabaseType, schema?: string): Dialect {
   switch (type) {
     case 'better-sqlite3':
       return sqliteDialect;
     case 'mysql':
     case 'mariadb':
-      return mysqlDialect(type);
+      return mysqlDialect(type, schema);
     case 'postgres':
       return postgresDialect(schema);
   }

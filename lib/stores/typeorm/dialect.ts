@@ -7,7 +7,7 @@ import type { Sharing } from './sharing.js';
 
 export type DatabaseType = 'better-sqlite3' | 'mysql' | 'mariadb' | 'postgres';
 
-/** Table names, qualified where the host keeps its tables in a schema. */
+/** Table names, qualified by their schema or database. */
 export interface TableNames {
   runs: string;
   journal: string;
@@ -47,7 +47,7 @@ export interface Dialect {
   bytesOf(column: string): string;
   /** Clause after a table: walk this index, and in its order. Empty where the planner sees by itself that a LIMIT makes that the cheapest. */
   walking(index: string): string;
-  /** Query: `found`, how many rows a table has by what the server knows, without counting them. */
+  /** Query: `found`, how many rows a table has by what the server knows, without counting them. @param table its plain name */
   estimatedRows(table: string): string;
   /** An INSERT of one row that does nothing where any of its keys is taken. On Postgres never an error, which would end the transaction. */
   insertOrLeave(table: string, columns: readonly string[]): string;
@@ -62,12 +62,16 @@ export interface Dialect {
   insertOrReplace(table: string, columns: readonly string[], key: readonly string[]): string;
 }
 
+/** A text that is known when statements are built, e.g. the name of a schema. Values are bound. */
+export function quoted(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
 /** `?, ?, ?` */
 export function marks(count: number): string {
   return Array.from({ length: count }, () => '?').join(', ');
 }
 
-/** The plain names, qualified by a schema where there is one. */
 export function tableNames(qualify: (name: string) => string = (name) => name): TableNames {
   return {
     runs: qualify('agent_runs'),
@@ -82,8 +86,8 @@ export function tableNames(qualify: (name: string) => string = (name) => name): 
 }
 
 /** Builds a group's statements once for each dialect. */
-export function perDialect<T>(build: (dialect: Dialect) => T): (dialect: Dialect) => T {
-  const built = new WeakMap<Dialect, T>();
+export function perDialect<T, D extends Dialect = Dialect>(build: (dialect: D) => T): (dialect: D) => T {
+  const built = new WeakMap<D, T>();
   return (dialect) => {
     let statements = built.get(dialect);
     if (statements === undefined) {

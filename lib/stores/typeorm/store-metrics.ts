@@ -41,7 +41,7 @@ const statements = perDialect((dialect) => {
     journal:
       `SELECT COUNT(*) AS found, SUM(bytes) AS bytes FROM ` +
       `(SELECT ${dialect.bytesOf('entries')} AS bytes FROM ${journal} ORDER BY run_id, first_sequence LIMIT ${BOUND}) bounded`,
-    rows: dialect.estimatedRows(journal),
+    rows: dialect.estimatedRows('agent_run_journal'),
     expired: upTo(`${runs} r${leaseJoin(dialect)} WHERE ${expired(dialect)}`),
     answered: upTo(`${runs} r WHERE ${ANSWERED}`),
   };

@@ -79,8 +79,8 @@ export class TypeOrmRunStore extends RunStore {
 
   async open(): Promise<void> {
     const { database } = this;
-    const { dialect } = database;
     await database.open();
+    const { dialect } = database;
     const state = await database.read('read the schema version', () => readSchema(dialect));
     if (isCurrent(state, SCHEMA_STEPS)) return;
     if (!this.migrates) refuseToMigrate(state, SCHEMA_STEPS);

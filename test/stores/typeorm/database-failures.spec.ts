@@ -63,7 +63,8 @@ const MYSQL: Case[] = [
     'too_large',
     false,
   ],
-  ['a table that is missing', thrown({ errno: 1146, code: 'ER_NO_SUCH_TABLE' }), 'broken', false],
+  ['a table that is missing', thrown({ errno: 1146, code: 'ER_NO_SUCH_TABLE' }), 'out_of_reach', false],
+  ['a privilege that is missing', thrown({ errno: 1142, code: 'ER_TABLEACCESS_DENIED_ERROR' }), 'out_of_reach', false],
   ['a column that is missing', thrown({ errno: 1054, code: 'ER_BAD_FIELD_ERROR' }), 'broken', false],
 ];
 
@@ -93,7 +94,10 @@ const POSTGRES: Case[] = [
   ['a full disk', thrown({ code: '53100' }), 'unavailable', false],
   ['a read-only server', thrown({ code: '25006' }), 'unavailable', false],
   ['a limit of the program', thrown({ code: '54000' }), 'too_large', false],
-  ['a table that is missing', thrown({ code: '42P01' }), 'broken', false],
+  ['a table that is missing', thrown({ code: '42P01' }), 'out_of_reach', false],
+  ['a schema that is missing', thrown({ code: '3F000' }), 'out_of_reach', false],
+  ['a privilege that is missing', thrown({ code: '42501' }), 'out_of_reach', false],
+  ['a column that is missing', thrown({ code: '42703' }), 'broken', false],
   ['damaged data', thrown({ code: 'XX001' }), 'broken', false],
 ];
 
@@ -121,11 +125,13 @@ describe.each([
         conflict: 'STORE_CONFLICT',
         unavailable: 'STORE_UNAVAILABLE',
         too_large: 'PAYLOAD_TOO_LARGE',
+        out_of_reach: 'STORE_UNAVAILABLE',
         broken: 'STORE_BROKEN',
       }[verdict],
     );
-    expect(told.retryable).toBe(verdict === 'conflict' || verdict === 'unavailable');
+    expect(told.retryable).toBe(['conflict', 'unavailable', 'out_of_reach'].includes(verdict));
     expect(told.message).not.toContain('with a value in it');
+    expect(told.message.includes('file is damaged')).toBe(failure.databaseCode === 'SQLITE_CORRUPT');
   });
 });
 

@@ -1,5 +1,5 @@
 /** Version 1: all tables. */
-import { INITIAL_MYSQL } from './001-initial.mysql.js';
+import { initialMysql } from './001-initial.mysql.js';
 import { initialPostgres } from './001-initial.postgres.js';
 import { INITIAL_SQLITE } from './001-initial.sqlite.js';
 import type { SchemaStep } from './schema-step.js';
@@ -14,7 +14,7 @@ export const initialStep: SchemaStep = {
         return INITIAL_SQLITE;
       case 'mysql':
       case 'mariadb':
-        return INITIAL_MYSQL;
+        return initialMysql(qualify);
       case 'postgres':
         return initialPostgres(qualify);
     }

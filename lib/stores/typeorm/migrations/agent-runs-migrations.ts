@@ -4,6 +4,7 @@ import type { DatabaseType } from '../dialect.js';
 import { dialectOf } from '../dialect-of.js';
 import { TABLES } from '../entities/table-definitions.js';
 import { runOnQueryRunner } from '../run-on-query-runner.js';
+import { schemaOf } from '../schema-of.js';
 import { migrateSchema } from './migrate-schema.js';
 import { SCHEMA_STEPS } from './schema-steps.js';
 
@@ -18,20 +19,15 @@ export function agentRunsMigrations(type: DatabaseType): (new () => MigrationInt
       readonly name = `AgentRunsSchema${step.version}${step.timestamp}`;
 
       async up(queryRunner: QueryRunner): Promise<void> {
-        const dialect = dialectOf(type, schemaOf(queryRunner));
+        const dialect = dialectOf(type, schemaOf(queryRunner.connection));
         await runOnQueryRunner(queryRunner, dialect, migrateSchema(dialect, upToHere));
       }
 
       async down(queryRunner: QueryRunner): Promise<void> {
         if (index > 0) throw new Error(`Schema version ${step.version} of the agent run tables cannot be reverted.`);
-        const { qualify } = dialectOf(type, schemaOf(queryRunner));
+        const { qualify } = dialectOf(type, schemaOf(queryRunner.connection));
         for (const { table } of TABLES) await queryRunner.query(`DROP TABLE IF EXISTS ${qualify(table)}`);
       }
     };
   });
-}
-
-/** The schema of the host's tables, on Postgres; undefined elsewhere and by default. */
-function schemaOf(queryRunner: QueryRunner): string | undefined {
-  return (queryRunner.connection.options as { schema?: string }).schema;
 }

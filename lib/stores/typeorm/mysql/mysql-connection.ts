@@ -2,7 +2,7 @@
 import type { Answer, Row, SqlValue, Statement } from '../program.js';
 import { DatabaseFailure } from '../database-failure.js';
 import type { DriverConnection } from '../pooled/pooled-driver.js';
-import { isDuplicateKey, isReadOnly, isSessionChanged, mysqlFailure } from './mysql-failure.js';
+import { isConnectionUnfit, isDuplicateKey, mysqlFailure } from './mysql-failure.js';
 
 /** The parts of a mysql2 connection that are used here. */
 export interface RawMysqlConnection {
@@ -53,7 +53,7 @@ export class MysqlConnection implements DriverConnection {
       return { rows: [], changes: (result as { affectedRows: number }).affectedRows };
     } catch (error) {
       if (orLeave && isDuplicateKey(error)) return { rows: [], changes: 0 };
-      if (this.isOurs && (isSessionChanged(error) || isReadOnly(error))) this.destroy();
+      if (this.isOurs && isConnectionUnfit(error)) this.destroy();
       throw error instanceof DatabaseFailure ? error : mysqlFailure(error);
     }
   }

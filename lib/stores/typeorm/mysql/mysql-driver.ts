@@ -4,9 +4,11 @@ import { InvalidConfigurationError } from '../../../errors/configuration/invalid
 import { StoreLockedError } from '../../../errors/store/store-locked.error.js';
 import { APPENDED, packedAppends, type PreparedAppend } from '../append-entries.js';
 import type { DatabaseFailure } from '../database-failure.js';
+import { perDialect } from '../dialect.js';
 import { JOURNAL_COLUMNS } from '../journal-row.js';
 import type { DriverConnection, PooledDriver } from '../pooled/pooled-driver.js';
 import type { Statement } from '../program.js';
+import { schemaOf } from '../schema-of.js';
 import { MysqlConnection, type RawMysqlConnection } from './mysql-connection.js';
 import { isMysqlError, mysqlFailure } from './mysql-failure.js';
 import { CHECKED, EMOJI, mysqlProblems, SHOWN, variablesOf } from './mysql-problems.js';
@@ -16,21 +18,28 @@ const SCHEMA_LOCK_WAIT_S = 60;
 /** Of a statement: what else is in its entries. */
 const BESIDE_PAYLOAD_BYTES = 32 * 1024;
 
+const statements = perDialect(({ tables, now, shared, sharing, isMariaDb }: MysqlDialect) => {
+  const insert = `INSERT INTO ${tables.journal} (${JOURNAL_COLUMNS.join(', ')})`;
+  // MariaDB refuses FOR SHARE, MySQL refuses LOCK IN SHARE MODE SKIP LOCKED.
+  const sharedSkipLocked = isMariaDb ? 'LOCK IN SHARE MODE SKIP LOCKED' : 'FOR SHARE SKIP LOCKED';
+  return {
+    appendOne: `${insert} SELECT ?, ?, ?, ?, ${now}, ?, ? FROM ${tables.runs} WHERE id = ? AND attempt = ? AND status = 'running'${shared}`,
+    // Locks in the order of the batch, which is sorted by run id: unsorted ones deadlock.
+    appendMany:
+      `${insert} SELECT v.p1, v.p2, v.p3, v.p4, ${now}, v.p5, v.p6 FROM ${sharing.given(APPENDED)} ` +
+      `${sharing.joined(tables.runs)} ON r.id = v.p1 AND r.attempt = v.p4 AND r.status = 'running' ${sharedSkipLocked}`,
+  };
+});
+
 export class MysqlDriver implements PooledDriver {
-  readonly dialect: MysqlDialect;
+  dialect: MysqlDialect;
   readonly begin = ['SET TRANSACTION ISOLATION LEVEL READ COMMITTED', 'START TRANSACTION'];
   readonly beginShared = this.begin;
   readonly maxBatches = 2;
   maxPayloadBytes: number | null = null;
-  private readonly appendOneSql: string;
-  private appendManySql: string;
 
   constructor(private readonly dataSource: DataSource) {
-    this.dialect = mysqlDialect(dataSource.options.type === 'mariadb' ? 'mariadb' : 'mysql');
-    const { tables, now, shared } = this.dialect;
-    const insert = `INSERT INTO ${tables.journal} (${JOURNAL_COLUMNS.join(', ')})`;
-    this.appendOneSql = `${insert} SELECT ?, ?, ?, ?, ${now}, ?, ? FROM ${tables.runs} WHERE id = ? AND attempt = ? AND status = 'running'${shared}`;
-    this.appendManySql = this.appendManyOn(this.dialect.type === 'mariadb');
+    this.dialect = this.dialectOn(schemaOf(dataSource));
   }
 
   async obtain(): Promise<DriverConnection> {
@@ -50,7 +59,7 @@ export class MysqlDriver implements PooledDriver {
 
   appendOne({ runId, firstSequence, count, attempt, totals, entries }: PreparedAppend): Statement {
     return {
-      sql: this.appendOneSql,
+      sql: statements(this.dialect).appendOne,
       params: [runId, firstSequence, count, attempt, totals, entries, runId, attempt],
       writes: true,
       orLeave: true,
@@ -59,7 +68,7 @@ export class MysqlDriver implements PooledDriver {
 
   async appendMany(connection: DriverConnection, appends: readonly PreparedAppend[]): Promise<ReadonlySet<number>> {
     const { changes } = await connection.execute({
-      sql: this.appendManySql,
+      sql: statements(this.dialect).appendMany,
       params: [packedAppends(appends)],
       writes: true,
       orLeave: true,
@@ -70,13 +79,19 @@ export class MysqlDriver implements PooledDriver {
 
   async check(connection: DriverConnection): Promise<void> {
     const { rows } = await connection.execute({
-      sql: `SELECT VERSION() AS version, ${CHECKED}`,
+      sql: `SELECT VERSION() AS version, DATABASE() AS current, ${CHECKED}`,
       params: [EMOJI],
       writes: false,
     });
+    const database = schemaOf(this.dataSource) ?? rows[0]?.['current'];
+    if (typeof database !== 'string') {
+      throw new InvalidConfigurationError([
+        'The data source names no database for the agent run tables. Set `database` in its options.',
+      ]);
+    }
+    this.dialect = this.dialectOn(database);
     // The server decides, not the name of the driver: hosts use `mysql` for both.
     this.dialect.isMariaDb = /mariadb/i.test(String(rows[0]?.['version']));
-    this.appendManySql = this.appendManyOn(this.dialect.isMariaDb);
     const maxPacket = Number(rows[0]?.['max_packet']);
     // A payload may stand in a statement twice, e.g. a call's arguments as the model gave them and as they are executed.
     this.maxPayloadBytes = Math.floor(maxPacket / 2) - BESIDE_PAYLOAD_BYTES;
@@ -88,7 +103,7 @@ export class MysqlDriver implements PooledDriver {
 
   /** DDL commits by itself here, so the lock is a named one, held by this connection. */
   async changeSchema<T>(connection: DriverConnection, work: () => Promise<T>): Promise<T> {
-    const lock = `CONCAT('agent-runs:', DATABASE())`;
+    const lock = `CONCAT('agent-runs:', ${this.dialect.database})`;
     const { rows } = await connection.execute({
       sql: `SELECT GET_LOCK(${lock}, ?) AS locked`,
       params: [SCHEMA_LOCK_WAIT_S],
@@ -102,7 +117,8 @@ export class MysqlDriver implements PooledDriver {
     try {
       return await work();
     } finally {
-      await connection.control(`DO RELEASE_LOCK(${lock})`);
+      // Released with the connection, where that is gone.
+      await connection.control(`DO RELEASE_LOCK(${lock})`).catch(() => connection.destroy());
     }
   }
 
@@ -110,14 +126,7 @@ export class MysqlDriver implements PooledDriver {
     return isMysqlError(error) ? mysqlFailure(error) : undefined;
   }
 
-  /** Locks in the order of the batch, which is sorted by run id: unsorted ones deadlock. */
-  private appendManyOn(isMariaDb: boolean): string {
-    const { tables, now, sharing } = this.dialect;
-    // MariaDB refuses FOR SHARE, MySQL refuses LOCK IN SHARE MODE SKIP LOCKED.
-    const sharedSkipLocked = isMariaDb ? 'LOCK IN SHARE MODE SKIP LOCKED' : 'FOR SHARE SKIP LOCKED';
-    return (
-      `INSERT INTO ${tables.journal} (${JOURNAL_COLUMNS.join(', ')}) SELECT v.p1, v.p2, v.p3, v.p4, ${now}, v.p5, v.p6 ` +
-      `FROM ${sharing.given(APPENDED)} ${sharing.joined(tables.runs)} ON r.id = v.p1 AND r.attempt = v.p4 AND r.status = 'running' ${sharedSkipLocked}`
-    );
+  private dialectOn(database: string | undefined): MysqlDialect {
+    return mysqlDialect(this.dataSource.options.type === 'mariadb' ? 'mariadb' : 'mysql', database);
   }
 }

@@ -18,6 +18,8 @@ const EXHAUSTED: ReadonlySet<number> = new Set([
 const TOO_LARGE: ReadonlySet<number> = new Set([1153, 1162, 1301, 1118]);
 /** The server ended the connection, or read or wrote it no longer: https://dev.mysql.com/doc/refman/8.4/en/gone-away.html */
 const CONNECTION_ENDED: ReadonlySet<number> = new Set([1053, 1927, 4031, 1152, 1158, 1159, 1160, 1161, 1184]);
+/** No such table, no such database, none chosen, no privilege: told of the session, e.g. after `SET ROLE`. */
+const OUT_OF_REACH: ReadonlySet<number> = new Set([1044, 1046, 1049, 1142, 1143, 1146, 1227]);
 /** The session does not know a prepared statement of ours: a proxy changed the session. */
 const UNKNOWN_STATEMENT = 1243;
 const LOST = /^(PROTOCOL_|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN)/;
@@ -30,7 +32,7 @@ export function mysqlFailure(error: unknown): DatabaseFailure {
     !TOO_LARGE.has(errno ?? 0) &&
     ((code !== undefined && LOST.test(code)) ||
       CONNECTION_ENDED.has(errno ?? 0) ||
-      isSessionChanged(error) ||
+      errno === UNKNOWN_STATEMENT ||
       isFatal(error));
   return new DatabaseFailure(
     verdictOn(errno, isLost, code),
@@ -45,14 +47,12 @@ export function isMysqlError(error: unknown): boolean {
   return errno !== undefined || (code !== undefined && LOST.test(code)) || isFatal(error);
 }
 
-/** The connection still answers, but must not be used for prepared statements any more. */
-export function isSessionChanged(error: unknown): boolean {
-  return factsOf(error).errno === UNKNOWN_STATEMENT;
-}
-
-/** The server may have stopped being the primary while it kept its connections: a new one may lead to the server that is. */
-export function isReadOnly(error: unknown): boolean {
-  return READ_ONLY.has(factsOf(error).errno ?? 0);
+/**
+ * Another connection may do what this one does not: the session was changed, or the server has stopped being the primary while it kept its connections.
+ */
+export function isConnectionUnfit(error: unknown): boolean {
+  const { errno = 0 } = factsOf(error);
+  return errno === UNKNOWN_STATEMENT || OUT_OF_REACH.has(errno) || READ_ONLY.has(errno);
 }
 
 export function isDuplicateKey(error: unknown): boolean {
@@ -63,6 +63,7 @@ function verdictOn(errno: number | undefined, isLost: boolean, code: string | un
   if (errno !== undefined && CONFLICTS.has(errno)) return 'conflict';
   // Before the loss of the connection, which comes with it.
   if (errno !== undefined && TOO_LARGE.has(errno)) return 'too_large';
+  if (errno !== undefined && OUT_OF_REACH.has(errno) && !isLost) return 'out_of_reach';
   if (isLost || errno === undefined || errno < 1000 || PASSING.has(errno) || EXHAUSTED.has(errno)) return 'unavailable';
   return code === 'POOL_CLOSED' ? 'unavailable' : 'broken';
 }

@@ -2,7 +2,7 @@
  * MySQL 8.4 and 9, and MariaDB 10.6 and newer. Written to both manuals; where they differ, the type says which. Key columns are ASCII with a binary collation,
  * JSON columns LONGTEXT.
  */
-import { marks, tableNames, type DatabaseType, type Dialect } from '../dialect.js';
+import { marks, quoted, tableNames, type DatabaseType, type Dialect } from '../dialect.js';
 import type { Holds, Sharing } from '../sharing.js';
 
 export type MysqlDialect = Dialect & {
@@ -10,15 +10,22 @@ export type MysqlDialect = Dialect & {
   readonly shared: string;
   /** What the server is, as far as it is known yet; statements are made once it is. */
   isMariaDb: boolean;
+  /** Expression: the name of the database that the tables are in. */
+  readonly database: string;
   readonly sharing: Sharing;
 };
 
-export function mysqlDialect(type: Extract<DatabaseType, 'mysql' | 'mariadb'>): MysqlDialect {
+/** @param database where the host keeps its tables; without it the session's current one */
+export function mysqlDialect(type: Extract<DatabaseType, 'mysql' | 'mariadb'>, database?: string): MysqlDialect {
+  const qualify = (table: string): string =>
+    database === undefined ? table : `\`${database.replaceAll('`', '``')}\`.${table}`;
+  const name = database === undefined ? 'DATABASE()' : quoted(database);
   const dialect: MysqlDialect = {
     type,
     isMariaDb: type === 'mariadb',
-    tables: tableNames(),
-    qualify: (table) => table,
+    database: name,
+    tables: tableNames(qualify),
+    qualify,
     placed: (sql) => sql,
     hasRowLocks: true,
     // UNIX_TIMESTAMP is ambiguous in the hour that the autumn repeats; UTC is not.
@@ -28,12 +35,12 @@ export function mysqlDialect(type: Extract<DatabaseType, 'mysql' | 'mariadb'>): 
     // Both know it; MariaDB refuses FOR SHARE.
     shared: ' LOCK IN SHARE MODE',
     locksAbsentRows: true,
-    hasSchemaTable: `SELECT 1 AS found FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'agent_runs_schema'`,
+    hasSchemaTable: `SELECT 1 AS found FROM information_schema.tables WHERE table_schema = ${name} AND table_name = 'agent_runs_schema'`,
     bytesOf: (column) => `OCTET_LENGTH(${column})`,
     // Plans are chosen before the LIMIT is thought of: another index that begins with the same column, and a sort of all that match, looks as good.
     walking: (index) => ` FORCE INDEX (${index})`,
     estimatedRows: (table) =>
-      `SELECT table_rows AS found FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '${table}'`,
+      `SELECT table_rows AS found FROM information_schema.tables WHERE table_schema = ${name} AND table_name = '${table}'`,
     // ON DUPLICATE KEY UPDATE counts 1 either way with FOUND_ROWS, and IGNORE cuts values silently: the plain statement's error is the answer.
     sharing: sharingOn(() => dialect.isMariaDb),
     insertOrLeave: (table, columns) => `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)})`,

@@ -3,14 +3,12 @@
  * company. A batch leaves out rows that somebody holds; what did not land for certain is appended alone, waiting for its row, and only that answer counts as
  * fenced or conflicting. Repeating an append is always right: the primary key refuses the second one, and the identical row is a success.
  */
-import { StoreUnavailableError } from '../../../errors/store/store-unavailable.error.js';
 import { explainAppend, type PreparedAppend } from '../append-entries.js';
-import { DatabaseFailure, forCaller } from '../database-failure.js';
 import type { Connections, Deadline } from './connections.js';
 import type { DriverConnection, PooledDriver } from './pooled-driver.js';
-import { backoff } from './backoff.js';
 import { BatchQueue } from './batch-queue.js';
 import { inSlices } from './in-slices.js';
+import { repeat } from './repeat.js';
 import { runProgram } from './run-program.js';
 
 const MAX_ROWS = 128;
@@ -75,35 +73,15 @@ export class AppendFlusher {
   private async flushAlone({ append, deadline, resolve, reject }: Pending): Promise<void> {
     this.alone += 1;
     try {
-      await this.repeat(append, deadline);
+      await repeat('append', this.connections, deadline, () =>
+        this.connections.use('append', deadline, (connection) => appendFenced(this.driver, connection, append)),
+      );
       resolve();
     } catch (error) {
       reject(error);
     } finally {
       this.alone -= 1;
     }
-  }
-
-  private async repeat(append: PreparedAppend, deadline: Deadline): Promise<void> {
-    for (let tries = 0; ; tries += 1) {
-      try {
-        await this.connections.use('append', deadline, (connection) => this.appendOne(connection, append));
-        return;
-      } catch (error) {
-        if (!(error instanceof DatabaseFailure)) throw error;
-        const mayPass = error.verdict === 'conflict' || error.isConnectionLost;
-        if (!mayPass) throw forCaller(error, 'append');
-        if (!(await backoff(tries, deadline))) {
-          throw new StoreUnavailableError(`The database could not append in time: ${error.databaseCode}.`, {
-            details: { databaseCode: error.databaseCode },
-          });
-        }
-      }
-    }
-  }
-
-  private async appendOne(connection: DriverConnection, append: PreparedAppend): Promise<void> {
-    await appendFenced(this.driver, connection, append);
   }
 }
 

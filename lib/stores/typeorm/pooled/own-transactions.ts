@@ -3,14 +3,11 @@
  * the database's own conflicts. One whose COMMIT got no answer is looked up before it is repeated, and again after: what was still on its way
  * may land between the two.
  */
-import { StoreConflictError } from '../../../errors/store/store-conflict.error.js';
-import { StoreUnavailableError } from '../../../errors/store/store-unavailable.error.js';
-import { DatabaseFailure, forCaller } from '../database-failure.js';
-import { LostRaceError } from '../lost-race.error.js';
+import { DatabaseFailure } from '../database-failure.js';
 import type { Program } from '../program.js';
 import type { OwnTransaction } from '../run-database.js';
-import { backoff } from './backoff.js';
-import type { Connections, Deadline } from './connections.js';
+import { repeat } from './repeat.js';
+import type { Connections } from './connections.js';
 import type { DriverConnection, PooledDriver } from './pooled-driver.js';
 import { runProgram } from './run-program.js';
 
@@ -27,7 +24,7 @@ export class OwnTransactions {
 
   /** A program without a transaction. */
   read<T>(doing: string, program: () => Program<T>, deadline = this.connections.deadline()): Promise<T> {
-    return this.repeat(doing, deadline, () =>
+    return repeat(doing, this.connections, deadline, () =>
       this.connections.use(doing, deadline, (connection) => runProgram(connection, program())),
     );
   }
@@ -42,7 +39,7 @@ export class OwnTransactions {
     let doubtful = unanswered;
     const didLand = async ({ value }: Unanswered<T>): Promise<boolean> =>
       hasLanded !== undefined && (await this.read(doing, () => hasLanded(value), deadline));
-    return this.repeat(doing, deadline, async () => {
+    return repeat(doing, this.connections, deadline, async () => {
       if (doubtful && (await didLand(doubtful))) return doubtful.value;
       const [tried] = await Promise.allSettled([
         this.connections.use(doing, deadline, (connection) =>
@@ -56,28 +53,6 @@ export class OwnTransactions {
       doubtful = tried.value;
       throw new DatabaseFailure('conflict', 'COMMIT_LOST');
     });
-  }
-
-  private async repeat<T>(doing: string, deadline: Deadline, once: () => Promise<T>): Promise<T> {
-    for (let tries = 0; ; tries += 1) {
-      try {
-        return await once();
-      } catch (error) {
-        const mayPass =
-          error instanceof LostRaceError ||
-          (error instanceof DatabaseFailure && (error.verdict === 'conflict' || error.isConnectionLost));
-        if (!mayPass) throw forCaller(error, doing);
-        if (!(await backoff(tries, deadline))) throw this.tooLate(doing, error);
-      }
-    }
-  }
-
-  private tooLate(doing: string, error: LostRaceError | DatabaseFailure): Error {
-    if (error instanceof LostRaceError) return lostRace(doing);
-    return new StoreUnavailableError(
-      `The database could not ${doing} within ${this.connections.timeoutMs} ms: ${error.databaseCode}, again and again.`,
-      { details: { databaseCode: error.databaseCode } },
-    );
   }
 }
 
@@ -105,11 +80,4 @@ export async function inTransaction<T>(
     await connection.control('ROLLBACK').catch(() => connection.destroy());
     throw error;
   }
-}
-
-/** Others committed first, each time. */
-export function lostRace(doing: string): StoreConflictError {
-  return new StoreConflictError(
-    `Others committed first each time the store tried to ${doing}. Repeat the transaction.`,
-  );
 }

@@ -17,9 +17,10 @@ import type { JoinedWork, OwnTransaction, ProgramMaker, RunDatabase } from '../r
 import { AppendFlusher } from './append-flusher.js';
 import { closed, Connections } from './connections.js';
 import { HostCommits } from './host-commits.js';
-import { lostRace, OwnTransactions } from './own-transactions.js';
+import { OwnTransactions } from './own-transactions.js';
 import type { DriverConnection, PooledDriver } from './pooled-driver.js';
 import { PooledToolTransaction } from './pooled-tool-transaction.js';
+import { lostRace } from './repeat.js';
 import { runProgram } from './run-program.js';
 import { SharedTransactions } from './shared-transactions.js';
 
@@ -31,7 +32,6 @@ const CLOSE_GRACE_MS = 1_000;
 const MAX_RACES = 3;
 
 export class PooledDatabase implements RunDatabase {
-  readonly dialect: Dialect;
   readonly isDurable = true;
   private readonly connections: Connections;
   private readonly own: OwnTransactions;
@@ -46,12 +46,15 @@ export class PooledDatabase implements RunDatabase {
     private readonly timeoutMs: number,
     private readonly conflicts: ConflictCounter,
   ) {
-    this.dialect = driver.dialect;
     this.connections = new Connections(driver, timeoutMs, conflicts);
     this.own = new OwnTransactions(driver, this.connections);
     this.shared = new SharedTransactions(driver, this.connections, this.own);
     this.appends = new AppendFlusher(driver, this.connections);
     this.hostCommits = new HostCommits(dataSource, (runId) => this.isThere(runId));
+  }
+
+  get dialect(): Dialect {
+    return this.driver.dialect;
   }
 
   get maxPayloadBytes(): number | null {

@@ -19,6 +19,7 @@ export interface DriverConnection {
 }
 
 export interface PooledDriver {
+  /** Names the schema or database of the tables once a connection was checked. */
   readonly dialect: Dialect;
   /** A connection to the primary. @throws DatabaseFailure */
   obtain(): Promise<DriverConnection>;
@@ -36,7 +37,7 @@ export interface PooledDriver {
   appendMany(connection: DriverConnection, appends: readonly PreparedAppend[]): Promise<ReadonlySet<number>>;
   /** Bytes of JSON text that fit into each statement, known once it was checked; null = as much as memory allows. */
   readonly maxPayloadBytes: number | null;
-  /** Whether the connection is set up so that text survives. @throws InvalidConfigurationError */
+  /** Whether the connection is set up so that text survives, and where its tables are. @throws InvalidConfigurationError */
   check(connection: DriverConnection): Promise<void>;
   /** Runs work that changes the schema, alone among all processes; in a transaction where the database has them for DDL. */
   changeSchema<T>(connection: DriverConnection, work: () => Promise<T>): Promise<T>;

@@ -58,6 +58,8 @@ export class PooledToolTransaction implements ToolTransaction {
         await this.commitRunner(runner, prepared);
       });
     } catch (error) {
+      // Its session was changed, by the tool itself or by whoever had it before: the next try gets another.
+      if (error instanceof DatabaseFailure && error.verdict === 'out_of_reach') connection.destroy();
       await this.end().catch(() => undefined);
       throw forCaller(this.failureOf(error) ?? error, 'commit a transactional tool');
     }
@@ -135,7 +137,8 @@ export class PooledToolTransaction implements ToolTransaction {
         if (await this.ports.read('look for a result', () => hasRowLanded(dialect, append))) return;
         throw lost();
       }
-      if (failure?.verdict === 'broken') throw new ToolCommitRefusedError(failure.databaseCode);
+      if (failure?.verdict === 'broken' || failure?.verdict === 'out_of_reach')
+        throw new ToolCommitRefusedError(failure.databaseCode);
       throw error;
     }
   }

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { DriverConnection } from '../pooled/pooled-driver.js';
 import type { Answer, Row, Statement } from '../program.js';
-import { isReadOnly, isSessionChanged, postgresFailure } from './postgres-failure.js';
+import { isConnectionUnfit, postgresFailure } from './postgres-failure.js';
 
 /** The parts of a pg client that are used here. */
 export interface RawPostgresClient {
@@ -41,7 +41,7 @@ export class PostgresConnection implements DriverConnection {
       return { rows: writes ? [] : rows, changes: rowCount ?? 0 };
     } catch (error) {
       // A connection of the host's stays the host's.
-      if (this.give && (isSessionChanged(error) || isReadOnly(error))) this.destroy();
+      if (this.give && isConnectionUnfit(error)) this.destroy();
       throw postgresFailure(error);
     }
   }

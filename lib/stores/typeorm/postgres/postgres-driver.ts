@@ -3,9 +3,11 @@ import type { DataSource } from 'typeorm';
 import { InvalidConfigurationError } from '../../../errors/configuration/invalid-configuration.error.js';
 import { APPENDED, packedAppends, type PreparedAppend } from '../append-entries.js';
 import type { DatabaseFailure } from '../database-failure.js';
+import { perDialect } from '../dialect.js';
 import { JOURNAL_COLUMNS } from '../journal-row.js';
 import type { DriverConnection, PooledDriver } from '../pooled/pooled-driver.js';
-import type { Statement } from '../program.js';
+import type { Row, Statement } from '../program.js';
+import { schemaOf } from '../schema-of.js';
 import { PostgresConnection, type RawPostgresClient } from './postgres-connection.js';
 import { isPostgresError, postgresFailure } from './postgres-failure.js';
 import { postgresDialect, type PostgresDialect } from './postgres.dialect.js';
@@ -18,34 +20,36 @@ const KEEPS_ALL: ReadonlySet<string> = new Set(['UTF8', 'SQL_ASCII']);
 /** How long a shared transaction waits for a key that somebody is just inserting. */
 const SHARED_WAIT_MS = 100;
 
+const statements = perDialect(({ tables, now, sharing }: PostgresDialect) => {
+  const insert = `INSERT INTO ${tables.journal} (${JOURNAL_COLUMNS.join(', ')})`;
+  // Not `= 'running'` alone: with few of them the planner takes the index over statuses, and reads all that were running since the last vacuum.
+  const isRunning = `(r.status = 'running') IS TRUE`;
+  // A conflict must not be an error: inside a transaction it would end it.
+  const orLeave = 'ON CONFLICT (run_id, first_sequence) DO NOTHING';
+  return {
+    appendOne:
+      `${insert} SELECT CAST(? AS text), CAST(? AS integer), CAST(? AS integer), CAST(? AS integer), ${now}, CAST(? AS text), CAST(? AS text) ` +
+      `FROM ${tables.runs} r WHERE r.id = ? AND r.attempt = ? AND ${isRunning} FOR SHARE OF r ${orLeave}`,
+    appendMany:
+      `${insert} SELECT v.p1, v.p2, v.p3, v.p4, ${now}, v.p5, v.p6 FROM ${sharing.given(APPENDED)} ` +
+      `JOIN ${tables.runs} r ON r.id = v.p1 AND r.attempt = v.p4 AND ${isRunning} FOR SHARE OF r SKIP LOCKED ${orLeave} RETURNING run_id`,
+  };
+});
+
 export class PostgresDriver implements PooledDriver {
-  readonly dialect: PostgresDialect;
+  dialect: PostgresDialect;
   readonly begin = ['BEGIN ISOLATION LEVEL READ COMMITTED'];
   readonly beginShared = [`${this.begin.join()}; SET LOCAL lock_timeout = ${SHARED_WAIT_MS}`];
   // A commit of one connection is waited for by those that come after it: more of them are on their way at once.
   readonly maxBatches = 4;
   readonly maxPayloadBytes = null;
-  private readonly appendOneSql: string;
-  private readonly appendManySql: string;
 
   /** @param connectTimeoutMs for a connection that is made, where the host has set no limit */
   constructor(
     private readonly dataSource: DataSource,
     private readonly connectTimeoutMs: number,
   ) {
-    this.dialect = postgresDialect((dataSource.options as { schema?: string }).schema);
-    const { tables, now, sharing } = this.dialect;
-    const insert = `INSERT INTO ${tables.journal} (${JOURNAL_COLUMNS.join(', ')})`;
-    // Not `= 'running'` alone: with few of them the planner takes the index over statuses, and reads all that were running since the last vacuum.
-    const isRunning = `(r.status = 'running') IS TRUE`;
-    // A conflict must not be an error: inside a transaction it would end it.
-    this.appendOneSql =
-      `${insert} SELECT CAST(? AS text), CAST(? AS integer), CAST(? AS integer), CAST(? AS integer), ${now}, CAST(? AS text), CAST(? AS text) ` +
-      `FROM ${tables.runs} r WHERE r.id = ? AND r.attempt = ? AND ${isRunning} FOR SHARE OF r ON CONFLICT (run_id, first_sequence) DO NOTHING`;
-    this.appendManySql =
-      `${insert} SELECT v.p1, v.p2, v.p3, v.p4, ${now}, v.p5, v.p6 FROM ${sharing.given(APPENDED)} ` +
-      `JOIN ${tables.runs} r ON r.id = v.p1 AND r.attempt = v.p4 AND ${isRunning} FOR SHARE OF r SKIP LOCKED ` +
-      `ON CONFLICT (run_id, first_sequence) DO NOTHING RETURNING run_id`;
+    this.dialect = postgresDialect(schemaOf(dataSource));
   }
 
   async obtain(): Promise<PostgresConnection> {
@@ -70,7 +74,7 @@ export class PostgresDriver implements PooledDriver {
 
   appendOne({ runId, firstSequence, count, attempt, totals, entries }: PreparedAppend): Statement {
     return {
-      sql: this.appendOneSql,
+      sql: statements(this.dialect).appendOne,
       params: [runId, firstSequence, count, attempt, totals, entries, runId, attempt],
       writes: true,
       orLeave: true,
@@ -80,7 +84,7 @@ export class PostgresDriver implements PooledDriver {
   async appendMany(connection: DriverConnection, appends: readonly PreparedAppend[]): Promise<ReadonlySet<number>> {
     // With RETURNING it answers like a query.
     const { rows } = await connection.execute({
-      sql: this.appendManySql,
+      sql: statements(this.dialect).appendMany,
       params: [packedAppends(appends)],
       writes: false,
     });
@@ -90,14 +94,28 @@ export class PostgresDriver implements PooledDriver {
 
   async check(connection: DriverConnection): Promise<void> {
     const { rows } = await connection.execute({
-      sql: `SELECT current_setting('server_encoding') AS encoding`,
-      params: [],
+      sql: `SELECT current_setting('server_encoding') AS encoding, CAST(current_schema() AS text) AS current, (SELECT CAST(nspname AS text) FROM pg_catalog.pg_namespace WHERE nspname = ?) AS named`,
+      params: [schemaOf(this.dataSource) ?? ''],
       writes: false,
     });
     const encoding = String(rows[0]?.['encoding']);
-    if (KEEPS_ALL.has(encoding)) return;
+    if (!KEEPS_ALL.has(encoding)) {
+      throw new InvalidConfigurationError([
+        `The database has the encoding ${encoding}, which cannot hold all of Unicode: a model's reply with an emoji could not be stored. Make one with ENCODING 'UTF8' for the data source of the runs.`,
+      ]);
+    }
+    this.dialect = postgresDialect(this.existingSchema(rows[0] as Row));
+  }
+
+  /** @throws InvalidConfigurationError */
+  private existingSchema({ current, named }: Row): string {
+    const wanted = schemaOf(this.dataSource);
+    const found = wanted === undefined ? current : named;
+    if (typeof found === 'string') return found;
     throw new InvalidConfigurationError([
-      `The database has the encoding ${encoding}, which cannot hold all of Unicode: a model's reply with an emoji could not be stored. Make one with ENCODING 'UTF8' for the data source of the runs.`,
+      wanted === undefined
+        ? "No schema of the connection's search_path exists, so there is none for the agent run tables. Create one, or name one that exists as `schema` of the data source."
+        : `The schema "${wanted}" of the data source does not exist in its database, so there is no place for the agent run tables. Create it with CREATE SCHEMA "${wanted}", or name another one as \`schema\` of the data source.`,
     ]);
   }
 

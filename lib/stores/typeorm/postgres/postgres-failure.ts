@@ -14,6 +14,8 @@ const PASSING = /^(08|28|53|57|58)|^(25006|3D000)$/;
 const SESSION_ENDED = /^(08|57P0)|^25P0[34]$/;
 /** A prepared statement that the session does not have, or has although we did not make it: somebody discarded them, or a pooler changed the session. */
 const SESSION_CHANGED: ReadonlySet<string> = new Set(['26000', '42P05']);
+/** No such table, no such schema, no privilege: told of the session, e.g. after `SET ROLE`. */
+const OUT_OF_REACH: ReadonlySet<string> = new Set(['42P01', '3F000', '42501']);
 const LOST = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN)/;
 const SQLSTATE = /^[0-9A-Z]{5}$/;
 
@@ -22,18 +24,16 @@ export function postgresFailure(error: unknown): DatabaseFailure {
   const isLost =
     code === undefined
       ? isPgClientError(error)
-      : LOST.test(code) || SESSION_ENDED.test(code) || isSessionChanged(error);
+      : LOST.test(code) || SESSION_ENDED.test(code) || SESSION_CHANGED.has(code);
   return new DatabaseFailure(verdictOn(code, isLost), code ?? (isLost ? 'CONNECTION_LOST' : 'unknown'), isLost);
 }
 
-/** The connection still answers, but must not be used for prepared statements any more. */
-export function isSessionChanged(error: unknown): boolean {
-  return SESSION_CHANGED.has(codeOf(error) ?? '');
-}
-
-/** The server may have stopped being the primary while it kept its connections: a new one may lead to the server that is. */
-export function isReadOnly(error: unknown): boolean {
-  return codeOf(error) === '25006';
+/**
+ * Another connection may do what this one does not: the session was changed, or the server has stopped being the primary while it kept its connections.
+ */
+export function isConnectionUnfit(error: unknown): boolean {
+  const code = codeOf(error) ?? '';
+  return SESSION_CHANGED.has(code) || OUT_OF_REACH.has(code) || code === '25006';
 }
 
 /** Whether an error that host code threw comes from the database; TypeORM's QueryFailedError carries the driver's code. */
@@ -45,6 +45,7 @@ export function isPostgresError(error: unknown): boolean {
 function verdictOn(code: string | undefined, isLost: boolean): FailureVerdict {
   if (code !== undefined && CONFLICTS.has(code)) return 'conflict';
   if (code !== undefined && TOO_LARGE.test(code)) return 'too_large';
+  if (code !== undefined && OUT_OF_REACH.has(code)) return 'out_of_reach';
   if (isLost || code === undefined || !SQLSTATE.test(code) || PASSING.test(code)) return 'unavailable';
   return 'broken';
 }

@@ -1,14 +1,15 @@
 /** PostgreSQL 13 and newer. Key columns have the collation "C"; JSON columns are text, because jsonb refuses NUL and reorders keys. */
-import { marks, tableNames, type Dialect } from '../dialect.js';
+import { marks, quoted, tableNames, type Dialect } from '../dialect.js';
 import type { Holds, Sharing } from '../sharing.js';
 
 export type PostgresDialect = Dialect & { readonly sharing: Sharing };
 
-/** @param schema where the host keeps its tables; by default the search path decides */
+/** @param schema where the host keeps its tables; without it the search path decides */
 export function postgresDialect(schema?: string): PostgresDialect {
   const qualify = (table: string): string =>
     schema === undefined ? table : `"${schema.replaceAll('"', '""')}".${table}`;
   const tables = tableNames(qualify);
+  const namespace = schema === undefined ? 'current_schema()' : quoted(schema);
   return {
     type: 'postgres',
     tables,
@@ -21,15 +22,11 @@ export function postgresDialect(schema?: string): PostgresDialect {
     forUpdateSkipLocked: ' FOR UPDATE SKIP LOCKED',
     locksAbsentRows: false,
     // Not `to_regclass`: it answers from a cache that the wait for the schema lock leaves stale.
-    hasSchemaTable:
-      `SELECT 1 AS found FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = 'agent_runs_schema' AND ` +
-      (schema === undefined
-        ? 'pg_catalog.pg_table_is_visible(c.oid)'
-        : `n.nspname = '${schema.replaceAll("'", "''")}'`),
+    hasSchemaTable: `SELECT 1 AS found FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = 'agent_runs_schema' AND n.nspname = ${namespace}`,
     bytesOf: (column) => `octet_length(${column})`,
     walking: () => '',
     estimatedRows: (table) =>
-      `SELECT CAST(reltuples AS bigint) AS found FROM pg_catalog.pg_class WHERE oid = CAST('${table.replaceAll("'", "''")}' AS regclass)`,
+      `SELECT CAST(reltuples AS bigint) AS found FROM pg_catalog.pg_class WHERE oid = CAST(${quoted(qualify(table))} AS regclass)`,
     sharing,
     insertOrLeave,
     // Whoever has the key has committed by then; a shared lock that two could hold, each waiting for the other, there is none.

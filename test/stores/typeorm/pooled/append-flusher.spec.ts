@@ -221,7 +221,7 @@ describeServers('appends on %s', (type) => {
     await subject.admin.query('DROP TABLE agent_run_journal');
     const outcomes = await Promise.allSettled([append(1, 3, 'sk-secret'), append(2, 3, 'sk-secret')]);
     for (const outcome of outcomes) {
-      expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'STORE_BROKEN' } });
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'STORE_UNAVAILABLE' } });
       const { reason } = outcome as PromiseRejectedResult;
       expect(JSON.stringify([String(reason), (reason as Error).stack, reason])).not.toContain('sk-secret');
     }

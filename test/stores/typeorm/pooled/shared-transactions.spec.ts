@@ -329,7 +329,7 @@ describeServers('transactions of different runs on %s', (type) => {
       await subject.admin.query('DROP TABLE agent_run_journal');
       const outcomes = await Promise.allSettled(upTo(3).map((n) => finish(n, 'sk-secret')));
       for (const outcome of outcomes) {
-        expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'STORE_BROKEN' } });
+        expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'STORE_UNAVAILABLE' } });
         const { reason } = outcome as PromiseRejectedResult;
         expect(JSON.stringify([String(reason), (reason as Error).stack, reason])).not.toContain('sk-secret');
       }
