@@ -16,3 +16,4 @@ export type {
 export { AgentRunsHttpModule } from './http/agent-runs-http.module.js';
 export type { AgentRunsHttpFeatures, AgentRunsHttpOptions } from './http/agent-runs-http.options.js';
 export type { HttpProblemBody, HttpProblemCode } from './http/answer/http-problem.error.js';
+export { AgentRunsExceptionFilter } from './http/answer/agent-runs-exception.filter.js';

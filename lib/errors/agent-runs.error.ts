@@ -2,7 +2,7 @@
  * The one base of all errors of this package. Families by who must act: configuration (the developer, at boot), request (the caller, now),
  * run (recorded in the run), store (the machine). Recognised by brand, never by `instanceof`: a host may have two copies of the package.
  */
-import type { ErrorCode } from './error-code.js';
+import { HTTP_STATUS_OF, type ErrorCode } from './error-code.js';
 
 const BRAND = Symbol.for('nestjs-agent-runs:error');
 
@@ -26,6 +26,11 @@ export abstract class AgentRunsError extends Error {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = new.target.name;
     this.details = options.details ?? {};
+  }
+
+  /** What `AgentRunsHttpModule` and `AgentRunsExceptionFilter` answer; 500 for what is not meant for a caller. */
+  get httpStatus(): number {
+    return HTTP_STATUS_OF[this.code];
   }
 
   /** Whether a value is an error of this package, whichever copy made it. */

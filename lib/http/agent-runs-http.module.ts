@@ -24,7 +24,7 @@ import {
   RUN_AUTHORIZER,
 } from './agent-runs-http.tokens.js';
 import { HttpAnswerInterceptor } from './answer/http-answer.interceptor.js';
-import { HttpProblemFilter } from './answer/http-problem.filter.js';
+import { AgentRunsExceptionFilter } from './answer/agent-runs-exception.filter.js';
 import { documentRoutes } from './dto/route-documentation.js';
 import { answerUnreadableBodies } from './input/unreadable-body.js';
 import { RunPeopleController } from './run-people.controller.js';
@@ -55,7 +55,7 @@ export class AgentRunsHttpModule implements NestModule {
         RunAccess,
         ActorGuard,
         HttpAnswerInterceptor,
-        HttpProblemFilter,
+        AgentRunsExceptionFilter,
         { provide: HTTP_PATH, useValue: path },
         { provide: HTTP_FEATURES, useValue: features },
         providerOf(ACTOR_RESOLVER, 'resolve', actorResolver),
@@ -87,7 +87,7 @@ function controllerFor(
   @Controller({ path, ...(version === undefined ? {} : { version }) })
   @UseGuards(...guards, ActorGuard)
   @UseInterceptors(HttpAnswerInterceptor)
-  @UseFilters(HttpProblemFilter)
+  @UseFilters(AgentRunsExceptionFilter)
   class RunsController extends routes {}
   return RunsController;
 }
