@@ -2,7 +2,8 @@
  * Asks a tool's approval rule once. The rule gets frozen copies; one that throws, answers nonsense or does not answer in time asks a person, because
  * a gate that fails must not open.
  */
-import { parseDuration } from '../contracts/duration.js';
+import { type Duration, parseDuration } from '../contracts/duration.js';
+import { isText, optional, readAnswer } from '../contracts/host-answer.js';
 import type { ApprovalVerdict } from '../contracts/journal-entry.js';
 import type { JsonObject } from '../contracts/json.js';
 import type { Clock } from '../contracts/ports/clock.port.js';
@@ -56,16 +57,33 @@ async function answered(
 
 function verdictOf(answer: unknown): ApprovalVerdict {
   if (answer === true) return {};
-  if (typeof answer !== 'object' || answer === null) {
-    return asking('its approval rule answered neither a boolean nor a requirement');
-  }
-  const { reason, risk, approverRole, expiresIn } = answer as ApprovalRequirement;
+  const read = readAnswer<ApprovalRequirement>(answer, {
+    reason: optional((reason) => typeof reason === 'string'),
+    risk: optional((risk) => typeof risk === 'string'),
+    approverRole: optional(isText),
+    expiresIn: (expiresIn) => expiresIn == null || expiresIn === 'never' || millisecondsOf(expiresIn) !== null,
+  });
+  if (!read) return askingFor(answer);
+  const { expiresIn, ...verdict } = read;
   return {
-    ...(typeof reason === 'string' && { reason }),
-    ...(typeof risk === 'string' && { risk }),
-    ...(typeof approverRole === 'string' && { approverRole }),
-    ...(expiresIn != null && { expiresInMs: expiresIn === 'never' ? null : parseDuration(expiresIn, 'expiresIn') }),
+    ...verdict,
+    ...(expiresIn != null && { expiresInMs: expiresIn === 'never' ? null : millisecondsOf(expiresIn) }),
   };
+}
+
+function millisecondsOf(duration: unknown): number | null {
+  try {
+    return parseDuration(duration as Duration, 'expiresIn');
+  } catch {
+    return null;
+  }
+}
+
+/** A role that is no text is one that nobody holds: what the rule demanded must not become a demand for anybody. */
+function askingFor(answer: unknown): ApprovalVerdict {
+  const verdict = asking('its approval rule answered neither a boolean nor a requirement');
+  const role: unknown = (answer as Partial<ApprovalRequirement> | null | undefined)?.approverRole;
+  return role === undefined ? verdict : { ...verdict, approverRole: typeof role === 'string' ? role : '(unreadable)' };
 }
 
 function asking(reason: string): ApprovalVerdict {

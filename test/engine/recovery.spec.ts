@@ -98,6 +98,17 @@ describe('a process that dies in the middle of a tool', () => {
     ['nonsense', () => 'yes' as unknown as ProbeResult, 'needs_attention', 1],
     ['nothing', () => undefined as unknown as ProbeResult, 'needs_attention', 1],
     ['an error', () => Promise.reject(new Error('down')), 'needs_attention', 1],
+    ['true', () => true as never, 'needs_attention', 1],
+    ['it happened, without what', () => ({ result: 'happened' }) as never, 'needs_attention', 1],
+    ['it did not, with a result', () => ({ result: 'did-not-happen', output: 1 }) as never, 'needs_attention', 1],
+    ['it did not, with more', () => ({ result: 'did-not-happen', sure: false }) as never, 'needs_attention', 1],
+    ['in a list', () => [{ result: 'did-not-happen' }] as never, 'needs_attention', 1],
+    [
+      'what cannot be read',
+      () => Object.defineProperty({}, 'result', { enumerable: true, get: () => JSON.parse('{') as never }) as never,
+      'needs_attention',
+      1,
+    ],
     ['a result without a JSON form', () => ({ result: 'happened', output: new Map() }), 'needs_attention', 1],
   ];
 

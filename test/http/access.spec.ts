@@ -303,6 +303,27 @@ describe('The authorize hook', () => {
     await host.close();
   });
 
+  it.each<unknown>([
+    [],
+    { allowed: false },
+    { metadata: undefined },
+    { metadata: { tenant: undefined } },
+    { metadata: ['acme'] },
+    { metadata: { tenant: {} } },
+    { sessionId: undefined },
+    { sessionId: '' },
+    { agent: 7 },
+    { tenant: 'acme' },
+    new Date(0).toISOString,
+  ])('means no by what only looks like a scope: %p', async (answer) => {
+    const host = await startHttpHost({ worker: false, routes: { authorize: () => answer as RunScope } });
+    const run = await host.runs.start({ agent: 'clerk', prompt: 'x' });
+    await host.get('/agents/runs').expect(403);
+    await host.post('/agents/runs', { agent: 'clerk', prompt: 'x' }).expect(403);
+    await host.get(`/agents/runs/${run.id}`).expect(404);
+    await host.close();
+  });
+
   it('may throw the host’s own exceptions', async () => {
     const host = await startHttpHost({
       worker: false,

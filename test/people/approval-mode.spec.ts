@@ -130,6 +130,11 @@ describe.each(ENGINE_STORES)('approvals without people on $name', (store) => {
       () => ({ decision: 'approve' }),
       () => Promise.resolve({ approved: true }),
       () => undefined,
+      () => ({ decision: 'approve', by: ' ' }),
+      () => ({ decision: 'approve', by: 'x', note: 7 }),
+      () => ({ decision: 'approve', by: 'x', arguments: { n: 1 } }),
+      () => [{ decision: 'approve', by: 'x' }],
+      () => Object.defineProperty({ by: 'x' }, 'decision', { enumerable: true, get: () => JSON.parse('{') as never }),
     ];
     for (const answer of answers) {
       const { agents, ran } = scene();

@@ -23,6 +23,47 @@ function guarded() {
   return { screened, ports: { guardrail }, model, agents };
 }
 
+describe('a guardrail that gives no verdict', () => {
+  const NO_VERDICTS: unknown[] = [
+    undefined,
+    true,
+    false,
+    0,
+    '',
+    'refused',
+    [],
+    {},
+    { refused: 'x' },
+    { refuse: true },
+    { refuse: '' },
+    { refuse: 'x', allow: true },
+    { allowed: true },
+  ];
+
+  it('STR-2: refuses prompts, steering and restarts, whatever it says instead', async () => {
+    const world = await World.over(ENGINE_STORES[0] as (typeof ENGINE_STORES)[number]);
+    let answer: unknown = null;
+    const guardrail = { screen: () => answer } as InputGuardrail;
+    const model = scriptedModel([{ calls: [{ name: 'gated' }] }, { text: 'done' }], { place: 'transcript' });
+    const agents = agent(model, [tool('gated', () => 'ok', { asks: () => ({}) })]);
+    const process = await world.process(agents, {}, { guardrail });
+    const open = await process.runs.start({ agent: 'support', prompt: 'go' });
+    await reaches(process, open.id, 'waiting');
+    const calls = model.requests.length;
+    for (answer of NO_VERDICTS) {
+      const run = await process.runs.start({ agent: 'support', prompt: 'go' });
+      expect([answer, run.status, run.error?.code]).toEqual([answer, 'blocked', 'INPUT_REFUSED']);
+      expect([answer, await codeOf(process.runs.steer(open.id, 'go on', { sender: 'ann' }))]).toEqual([
+        answer,
+        'INPUT_REFUSED',
+      ]);
+      expect([answer, await codeOf(process.runs.restart(run.id))]).toEqual([answer, 'INPUT_REFUSED']);
+    }
+    expect(model.requests).toHaveLength(calls);
+    await world.end();
+  });
+});
+
 describe.each(ENGINE_STORES)('the input guardrail on $name', (store) => {
   it('STR-2: a refused prompt leaves a blocked run whose model was never called', async () => {
     const { agents, ports, model, screened } = guarded();

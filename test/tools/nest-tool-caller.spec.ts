@@ -151,6 +151,20 @@ describe('The approval rule of a tool', () => {
     ['answers nothing', () => undefined as never],
     ['answers a number', () => 0 as never],
     ['gives a bad duration', () => ({ expiresIn: 'soon' as never })],
+    ['answers a list', () => [] as never],
+    ['answers a text', () => 'no' as never],
+    ['answers what no requirement has', () => ({ approver: 'boss' }) as never],
+    ['gives a reason that is no text', () => ({ reason: { secret: 1 } }) as never],
+    [
+      'answers what cannot be read',
+      () =>
+        Object.defineProperty({}, 'reason', {
+          enumerable: true,
+          get: () => {
+            throw new Error('secret');
+          },
+        }),
+    ],
     ['gives a life beyond the last date', () => ({ expiresIn: Number.MAX_SAFE_INTEGER })],
     [
       'changes its arguments',
@@ -163,6 +177,20 @@ describe('The approval rule of a tool', () => {
     const verdict = await ask(rule);
     expect(verdict).toEqual({ reason: expect.stringContaining('A person must decide because') });
     expect(JSON.stringify(verdict)).not.toContain('secret');
+  });
+
+  it('PPL-2: a demand for a role that cannot be read does not become one for anybody', async () => {
+    for (const answer of [{ approverRole: ['boss'] }, { approverRole: 7 }, { approverRole: ' ' }, { approverRole: {} }])
+      expect([answer, await ask(() => answer as never)]).toEqual([
+        answer,
+        {
+          reason: expect.stringContaining('A person must decide'),
+          approverRole: expect.stringMatching(/unreadable| /),
+        },
+      ]);
+    expect(await ask(() => ({ approverRole: 'boss', expiresIn: 'soon' as never }))).toMatchObject({
+      approverRole: 'boss',
+    });
   });
 
   it('PPL-1a: one that does not answer in time asks', async () => {

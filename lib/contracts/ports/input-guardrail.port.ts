@@ -16,7 +16,7 @@ export interface ScreenedInput {
   actor: Actor | null;
 }
 
-/** Why it is refused, in words that may be shown; or null to let it pass. */
+/** Why it is refused, in words that may be shown; or null to let it pass. Anything else, `undefined` and `true` included, refuses. */
 export type InputVerdict = { refuse: string } | null;
 
 export interface InputGuardrail {

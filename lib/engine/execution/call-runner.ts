@@ -14,7 +14,8 @@ import { digestOfAsk, interactionIdOf, type Ask, type CallAsk } from '../interac
 import type { CallState } from '../journal/run-state.js';
 import { recordedError, recordedFailure } from '../values/recorded-error.js';
 import { decideAtOnce } from './decide-at-once.js';
-import { executeCall, probeCall, type CallEnd, type CallEnvironment } from './tool-call.js';
+import { probeCall } from './probe-call.js';
+import { executeCall, type CallEnd, type CallEnvironment } from './tool-call.js';
 
 /** What a call may do to the attempt it belongs to. */
 export interface AttemptHandle {

@@ -3,9 +3,10 @@
  * would list the ask, so that the call and its decision are one commit. A resolver that fails decides nothing: a gate that fails must not open.
  */
 import type { AgentDefinition } from '../../contracts/agent-definition.js';
+import { isText, optional, readAnswer } from '../../contracts/host-answer.js';
 import type { InteractionDecision } from '../../contracts/interaction.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
-import type { ApprovalResolver } from '../../contracts/ports/approval-resolver.port.js';
+import type { ApprovalResolution, ApprovalResolver } from '../../contracts/ports/approval-resolver.port.js';
 import type { RunRecord } from '../../contracts/run.js';
 import type { EnginePorts } from '../engine-ports.js';
 import {
@@ -86,9 +87,11 @@ async function resolved(
 }
 
 /** Nothing but the literal words is a decision. */
-function readResolution(value: unknown): InteractionDecision | null {
-  const { decision, by, note } = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
-  if ((decision !== 'approve' && decision !== 'deny') || typeof by !== 'string' || by === '') return null;
-  if (note !== undefined && typeof note !== 'string') return null;
-  return { decision, by, ...(note !== undefined && { note }) };
+function readResolution(answer: unknown): InteractionDecision | null {
+  const given = readAnswer<ApprovalResolution>(answer, {
+    decision: (word) => word === 'approve' || word === 'deny',
+    by: isText,
+    note: optional((note) => typeof note === 'string'),
+  });
+  return given && { decision: given.decision, by: given.by, ...(given.note !== undefined && { note: given.note }) };
 }

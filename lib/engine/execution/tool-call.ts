@@ -4,7 +4,7 @@
  */
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { Clock } from '../../contracts/ports/clock.port.js';
-import type { EnteredTransaction, ProbeResult, ToolContext } from '../../contracts/ports/tool-caller.port.js';
+import type { EnteredTransaction, ToolContext } from '../../contracts/ports/tool-caller.port.js';
 import type { RunRecord } from '../../contracts/run.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
@@ -239,54 +239,4 @@ function timedOut(
     case 'error':
       return failed;
   }
-}
-
-/** How long a probe may take whose tool has no timeout: it only looks, and a run that waits for it waits for nobody. */
-const PROBE_TIMEOUT_MS = 60_000;
-
-/** Asks the tool's probe about a call whose fate is unknown; a probe that throws, hangs or answers nonsense does not know. */
-export async function probeCall(
-  environment: CallEnvironment,
-  tool: ToolDefinition,
-  call: CallState,
-  cut: 'crash' | 'timeout',
-  controller: AbortController,
-): Promise<JournalEntry[]> {
-  const { clock, run } = environment;
-  const asked = await timedCall(clock, tool.timeoutMs ?? PROBE_TIMEOUT_MS, controller, async () =>
-    tool.caller.probe?.({
-      runId: run.id,
-      operationId: `${run.id}/${call.key}`,
-      arguments: structuredClone(call.input),
-      attempt: call.attempts,
-      actor: run.actor,
-      signal: controller.signal,
-    }),
-  );
-  // Told to stop by ourselves: that is no answer, and the next owner asks again.
-  if (asked.ended === 'threw' && controller.signal.aborted) return [];
-  const at = clock.now();
-  const answer: ProbeResult = asked.ended === 'returned' && asked.value ? asked.value : { result: 'unknown' };
-  if (asked.ended === 'threw')
-    environment.warn('a probe failed; the outcome stays unknown', {
-      runId: run.id,
-      operation: call.key,
-      tool: tool.name,
-      error: recordedError(asked.error, 'TOOL_FAILED').name,
-    });
-  if (answer.result === 'did-not-happen') return [{ type: 'tool.probed', at, key: call.key, result: 'did-not-happen' }];
-  if (answer.result === 'happened') {
-    const output = normaliseResult(answer.output, { maxBytes: environment.maxPayloadBytes });
-    if (output.ok && tool.caller.checkOutput(output.value).length === 0)
-      return [{ type: 'tool.probed', at, key: call.key, result: 'happened', output: output.value }];
-    environment.warn('a probe gave a result that does not fit; the outcome stays unknown', {
-      runId: run.id,
-      operation: call.key,
-      tool: tool.name,
-    });
-  }
-  return [
-    { type: 'tool.probed', at, key: call.key, result: 'unknown' },
-    { type: 'tool.uncertain', at, key: call.key, cut, told: false },
-  ];
 }

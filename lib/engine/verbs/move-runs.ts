@@ -38,6 +38,7 @@ import {
 import { readJson } from './read-json.js';
 import { readMessages } from './read-messages.js';
 import { invalid, isRecord, readBudget, requireId, type FieldProblem } from './read-start-options.js';
+import { screenInput } from './screen-input.js';
 import { hasBudgetLeft, stillWaiting } from './waiting.js';
 
 export class MoveRuns {
@@ -128,7 +129,7 @@ export class MoveRuns {
   }
 
   private async screen({ id, agent, version, sessionId, actor }: RunRecord, messages: Message[]): Promise<void> {
-    const verdict = await this.ports.guardrail?.screen({
+    const refusal = await screenInput(this.ports, {
       kind: 'prompt',
       agent,
       version,
@@ -137,7 +138,7 @@ export class MoveRuns {
       messages,
       actor,
     });
-    if (verdict) throw new InputRefusedError(`The prompt was refused: ${verdict.refuse}`, { details: { runId: id } });
+    if (refusal !== null) throw new InputRefusedError(`The prompt was refused: ${refusal}`, { details: { runId: id } });
   }
 
   private outputProblems(

@@ -20,6 +20,7 @@ import type { PendingLimit } from '../pending-limit.js';
 import type { RunWorker } from '../run-worker.js';
 import { readHistory } from '../sessions.js';
 import { readStartOptions } from './read-start-options.js';
+import { screenInput } from './screen-input.js';
 import { admissionRefusal, existingRun, ownershipRefusal, type Draft } from './start-admission.js';
 import { recordedFailure } from '../values/recorded-error.js';
 
@@ -143,7 +144,7 @@ export class StartRun {
 
   /** Once, before the run exists; a refused prompt still leaves a run that says so. */
   private async screen({ id, agent, input }: Draft): Promise<string | null> {
-    const verdict = await this.ports.guardrail?.screen({
+    return screenInput(this.ports, {
       kind: 'prompt',
       agent: agent.name,
       version: agent.version,
@@ -152,7 +153,6 @@ export class StartRun {
       messages: input.messages,
       actor: input.actor,
     });
-    return verdict?.refuse ?? null;
   }
 
   private findAgent({ agent, version }: StartOptions): AgentDefinition {

@@ -17,6 +17,7 @@ import type { RunWorker } from '../run-worker.js';
 import type { CallerTransition, Moved } from './caller-transition.js';
 import { readMessages } from './read-messages.js';
 import { invalid, isRecord, requireId, type FieldProblem } from './read-start-options.js';
+import { screenInput } from './screen-input.js';
 import { isLargerThan } from '../values/json-text-size.js';
 
 export class SteerRun {
@@ -59,7 +60,7 @@ export class SteerRun {
   private async screen(runId: string, message: Message, sender: string): Promise<void> {
     if (!this.ports.guardrail) return;
     const { agent, version, sessionId } = await this.callers.load(runId);
-    const verdict = await this.ports.guardrail.screen({
+    const refusal = await screenInput(this.ports, {
       kind: 'steering',
       agent,
       version,
@@ -68,7 +69,7 @@ export class SteerRun {
       messages: [message],
       actor: { id: sender },
     });
-    if (verdict) throw new InputRefusedError(`The message was refused: ${verdict.refuse}`, { details: { runId } });
+    if (refusal !== null) throw new InputRefusedError(`The message was refused: ${refusal}`, { details: { runId } });
   }
 }
 

@@ -2,7 +2,7 @@
  * Asks the host's authorizer, and nothing else decides. What an actor may not see looks exactly like what does not exist (404); what may be seen but not
  * done is 403. Without an authorizer no read is spent on it.
  */
-import { Inject, Injectable } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { Actor } from '../../contracts/actor.js';
 import type { Interaction } from '../../contracts/interaction.js';
 import type { RunStore } from '../../contracts/ports/run-store.port.js';
@@ -30,6 +30,7 @@ import {
   type RunResource,
   type RunScope,
   isWithinScope,
+  readScope,
 } from './run-authorizer.port.js';
 
 /** Asks of a run that are looked through at a time. */
@@ -40,6 +41,8 @@ type Filter = Pick<ListOptions & PendingInteractionsOptions, 'sessionId' | 'agen
 
 @Injectable()
 export class RunAccess {
+  private readonly logger = new Logger(RunAccess.name);
+
   constructor(
     @Inject(RUN_AUTHORIZER) private readonly authorizer: RunAuthorizer | null,
     @Inject(HTTP_FEATURES) private readonly features: AgentRunsHttpFeatures,
@@ -158,8 +161,11 @@ export class RunAccess {
     if (!this.authorizer) return {};
     const answer: unknown = await this.authorizer.authorize(actor, action, resource);
     if (answer === true) return {};
-    // Anything but a clear yes is a no: a forgotten return must not open a door.
-    return typeof answer === 'object' && answer !== null ? answer : null;
+    if (answer === false) return null;
+    const scope = readScope(answer);
+    if (!scope)
+      this.logger.error(`authorize answered neither true, false nor a scope for "${action}"; it is not allowed.`);
+    return scope;
   }
 
   private async allows(actor: Actor, action: RunAction, resource: RunResource, run: RunFacts): Promise<boolean> {

@@ -3,6 +3,7 @@
  * (`start` and lists apart, where the request is the subject). Without one, whoever passes the guards may do everything that `features` allow.
  */
 import type { Actor } from '../../contracts/actor.js';
+import { isText, optional, readAnswer } from '../../contracts/host-answer.js';
 import type { Interaction } from '../../contracts/interaction.js';
 import type { RunMetadata } from '../../contracts/run.js';
 import type { ListOptions, PendingInteractionsOptions, StartOptions } from '../../contracts/run-requests.js';
@@ -93,6 +94,22 @@ export interface RunAuthorizer {
 
 /** The same as a function. */
 export type RunAuthorizerFunction = RunAuthorizer['authorize'];
+
+/**
+ * A scope as the host answered it; null for what is none. A field that is there without a value is not one that was left out: `{ metadata: { tenant } }` of
+ * an actor without a tenant allows nothing.
+ */
+export function readScope(answer: unknown): RunScope | null {
+  const scope = readAnswer<RunScope>(answer, {
+    sessionId: optional(isText),
+    agent: optional(isText),
+    sessionOwner: optional(isText),
+    metadata: optional((metadata) => typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata)),
+  });
+  if (!scope || Object.values(scope).includes(undefined)) return null;
+  const isScalar = (value: unknown): boolean => ['string', 'number', 'boolean'].includes(typeof value);
+  return Object.values(scope.metadata ?? {}).every(isScalar) ? scope : null;
+}
 
 /** Whether a stored run lies within a scope. Metadata is compared as text, as in lists. */
 export function isWithinScope(run: RunFacts, scope: RunScope): boolean {
