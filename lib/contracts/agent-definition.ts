@@ -28,6 +28,8 @@ export interface AgentDefinition {
   definitionChange: 'block' | 'accept';
   /** What a reply cut by its length with calls in it leads to: the run fails (default), or the calls are answered as not executed and the model may go on, twice in a row at most. */
   truncatedCalls: 'feedback' | 'fail';
+  /** A reply without text, file or call may end the run. Default false. */
+  allowEmptyAnswer: boolean;
   /** `fail`: what needs an approval is refused at once, nobody is asked. Default `ask`. */
   approvalMode: 'ask' | 'fail';
 }

@@ -50,8 +50,23 @@ export interface CallVerdict {
   questions?: Question[];
 }
 
-export type FinishReason =
-  'stop' | 'length' | 'tool-calls' | 'content-filter' | 'refusal' | 'error' | 'other' | 'unknown';
+/**
+ * How a reply ended. `stop` and `tool-calls` are the good endings; `pause` asks to be sent back so that the provider can go on with the same turn.
+ * `length` was cut at the output limit, `content-filter` and `refusal` were declined. `error` broke off, `other` is a word that is not known, `unknown` is
+ * no word at all: these three are failed attempts.
+ */
+export const FINISH_REASONS = [
+  'stop',
+  'tool-calls',
+  'pause',
+  'length',
+  'content-filter',
+  'refusal',
+  'error',
+  'other',
+  'unknown',
+] as const;
+export type FinishReason = (typeof FINISH_REASONS)[number];
 
 interface At {
   /** Epoch ms. */
@@ -123,6 +138,8 @@ export interface RunCallerVerb extends At {
   reason?: string;
   /** For a takeover: lease time that was left, in ms. */
   leaseLeftMs?: number;
+  /** For a retry: the turn limit from now on, where it was changed. */
+  maxTurns?: number;
 }
 export interface RunCompleted extends At {
   type: 'run.completed';
@@ -135,6 +152,8 @@ export interface RunRestarted extends At {
   type: 'run.restarted';
   part: number;
   messages: Message[];
+  /** The turn limit from now on, where it was changed. */
+  maxTurns?: number;
   by?: string;
   reason?: string;
 }
@@ -164,6 +183,12 @@ export interface ModelAttemptFailed extends At {
   key: string;
   attempt: number;
   error: RecordedError;
+  /** The three of a reply that arrived and ended badly. */
+  finishReason?: FinishReason;
+  /** Counted like that of a good reply. */
+  usage?: Usage;
+  /** What it said, where no further attempt follows. */
+  text?: string;
 }
 export interface ModelCompleted extends At {
   type: 'model.completed';

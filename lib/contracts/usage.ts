@@ -1,4 +1,4 @@
-/** Tokens of one committed model reply. A number the provider did not report is absent, never zero. */
+/** Tokens of one model reply. A number the provider did not report is absent, never zero. */
 export interface Usage {
   inputTokens?: number;
   /** The part of `inputTokens` that was read from a cache. */
@@ -10,7 +10,7 @@ export interface Usage {
   totalTokens?: number;
 }
 
-/** Sums over the committed replies of a run (I9). Unknown numbers add nothing and are counted. */
+/** Sums over the committed replies of a run, failed attempts that reported their usage included (I9). Unknown numbers add nothing and are counted. */
 export interface UsageTotals {
   inputTokens: number;
   cachedInputTokens: number;
@@ -43,6 +43,16 @@ export function settledUsage(reported: unknown): Usage {
   if (usage.totalTokens === undefined && usage.inputTokens !== undefined && usage.outputTokens !== undefined)
     usage.totalTokens = usage.inputTokens + usage.outputTokens;
   return usage;
+}
+
+/** Usage of two requests for the same reply; a number that neither reported stays unknown. */
+export function sumUsage(left: Usage | undefined, right: Usage): Usage {
+  const sum: Usage = { ...right };
+  for (const name of NAMES) {
+    const count = left?.[name];
+    if (count !== undefined) sum[name] = count + (right[name] ?? 0);
+  }
+  return sum;
 }
 
 /** Totals with one more reply counted in. */

@@ -39,6 +39,11 @@ export interface AgentLimits {
    */
   truncatedCalls?: 'feedback' | 'fail';
   /**
+   * Whether a reply without text, file or call is an answer: the run completes with the output `''`. Default false: such a reply is a failed attempt, unless
+   * it follows the results of tools and cost tokens; then the run completes without an output.
+   */
+  allowEmptyAnswer?: boolean;
+  /**
    * What becomes of a call that needs an approval: people are asked (`ask`, default), or it is refused at once (`fail`), unless the application's
    * `ApprovalResolver` decides. Not part of the definition hash; asks that are open stay open. Questions are asked either way.
    */

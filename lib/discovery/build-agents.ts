@@ -24,6 +24,7 @@ export const AGENT_LIMIT_KEYS: readonly (keyof AgentLimits)[] = [
   'sessionMode',
   'definitionChange',
   'truncatedCalls',
+  'allowEmptyAnswer',
   'approvalMode',
 ];
 const OPTION_KEYS: readonly (keyof AgentOptions)[] = ['name', 'version', 'instructions', 'tools', ...AGENT_LIMIT_KEYS];
@@ -170,6 +171,7 @@ export function checkLimits(limits: AgentLimits, what: string, problems: Problem
       `${what}: truncatedCalls`,
       problems,
     ),
+    allowEmptyAnswer: checkOneOf(limits.allowEmptyAnswer, [true, false], false, `${what}: allowEmptyAnswer`, problems),
     approvalMode: checkOneOf(limits.approvalMode, ['ask', 'fail'], 'ask', `${what}: approvalMode`, problems),
   };
 }

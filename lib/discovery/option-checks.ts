@@ -37,7 +37,7 @@ export function checkDuration<F extends number | null>(
   return problems.attempt(() => parseDuration(value, what)) ?? fallback;
 }
 
-export function checkOneOf<T extends string>(
+export function checkOneOf<T extends string | boolean>(
   value: unknown,
   allowed: readonly T[],
   fallback: T,

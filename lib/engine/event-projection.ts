@@ -28,6 +28,7 @@ const LIFECYCLE_FACTS: ReadonlySet<string> = new Set([
   'expiredAt',
   'interactionId',
   'maxTotalTokens',
+  'maxTurns',
   'consumed',
   'reconciled',
 ]);

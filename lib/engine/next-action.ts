@@ -29,7 +29,7 @@ export interface ActionFacts {
   maxTurns: number;
   maxOperations: number;
   maxModelAttempts: number;
-  truncatedCalls: 'feedback' | 'fail';
+  allowEmptyAnswer: boolean;
   /** Tokens; null = no limit. */
   budget: number | null;
   /** A caller wants the run stopped at its next boundary. */
@@ -37,9 +37,6 @@ export interface ActionFacts {
   /** Whether a call must have the run to itself (a `transactional` one). */
   isExclusive: (call: CallState) => boolean;
 }
-
-/** A model that is told twice in a row that its calls were cut off, and does it again, will not stop. */
-const MAX_TRUNCATED_REPLIES = 2;
 
 export function nextAction(state: RunState, facts: ActionFacts): NextAction {
   if (state.drift !== null) return { do: 'call_attention', attention: driftAttention(state.drift) };
@@ -53,7 +50,7 @@ export function nextAction(state: RunState, facts: ActionFacts): NextAction {
     return fail(
       state,
       'MAX_TURNS_EXCEEDED',
-      `The run made ${state.totals.turn} model calls, the limit of its agent (maxTurns). Raise it or give the agent a smaller task.`,
+      `The run made ${state.totals.turn} model calls; its limit (maxTurns) is ${facts.maxTurns}. A new limit of the agent holds for new runs only: to let this one go on, retry it with a higher maxTurns.`,
     );
   }
   if (state.operations.size >= facts.maxOperations) return tooManyOperations(state, facts);
@@ -98,7 +95,7 @@ function unmeasured(state: RunState): NextAction {
   return fail(
     state,
     'USAGE_UNKNOWN',
-    'The run has a token budget, but its model does not report how many tokens a reply used. Use a model that does, or start without a budget.',
+    'The run has a token budget, but its model did not report how many tokens a reply used. Start a new run with a model that does, or without a budget; this one cannot go on.',
   );
 }
 
@@ -133,7 +130,8 @@ function selectStartable(open: CallState[], facts: ActionFacts): CallState[] {
 function unfinishedModel(state: RunState, facts: ActionFacts): NextAction {
   const model = state.model as NonNullable<RunState['model']>;
   if (facts.inFlight.has(model.key)) return { do: 'await' };
-  if (facts.interrupt) return { do: 'interrupt' };
+  const held = heldBack(state, facts);
+  if (held) return held;
   if (model.failures >= facts.maxModelAttempts)
     return fail(
       state,
@@ -143,28 +141,12 @@ function unfinishedModel(state: RunState, facts: ActionFacts): NextAction {
   return { do: 'call_model', key: model.key, attempt: model.attempts + 1 };
 }
 
-/** What a reply whose calls (if any) are all answered leads to; null = the loop goes on. */
+/** What a recorded reply leads to whose calls (if any) are all answered; null = the loop goes on. Replies that ended badly are failed attempts instead. */
 function endOfReply(state: RunState, facts: ActionFacts): NextAction | null {
-  const latest = state.messages.at(-1);
-  const hasCalls = state.calls.length > 0;
-  switch (state.finishReason) {
-    case 'refusal':
-    case 'content-filter':
-      return fail(state, 'MODEL_REFUSED', `The model refused to answer (${state.finishReason}).`);
-    case 'error':
-      return fail(state, 'MODEL_CALL_FAILED', 'The model ended its reply with an error.');
-    case 'length':
-      if (hasCalls && facts.truncatedCalls === 'feedback' && state.truncatedReplies < MAX_TRUNCATED_REPLIES)
-        return null;
-      return fail(
-        state,
-        'OUTPUT_TRUNCATED',
-        'The reply was cut at the output limit; calls in it were not executed. Raise the limit of the model or ask for less.',
-      );
-    default:
-      if (hasCalls || latest?.role !== 'assistant') return null;
-      return { do: 'complete', output: latestText(state) };
-  }
+  if (state.finishReason === 'pause' || state.calls.length > 0 || state.messages.at(-1)?.role !== 'assistant')
+    return null;
+  const text = latestText(state);
+  return { do: 'complete', output: text === '' && !facts.allowEmptyAnswer ? null : text };
 }
 
 function fail(state: RunState, code: string, message: string): NextAction {
@@ -176,7 +158,7 @@ function tooManyOperations(state: RunState, facts: ActionFacts): NextAction {
   return fail(
     state,
     'LIMIT_EXCEEDED',
-    `The run has ${state.operations.size} operations; maxOperations allows ${facts.maxOperations}.`,
+    `The run has ${state.operations.size} operations; maxOperations allows ${facts.maxOperations}. Raise maxOperations of AgentRunsModule and retry the run.`,
   );
 }
 

@@ -418,6 +418,7 @@ describe('What is found', () => {
       sessionMode: 'serial',
       definitionChange: 'accept',
       truncatedCalls: 'fail',
+      allowEmptyAnswer: false,
     });
     expect(tools.map(({ timeoutMs }) => timeoutMs)).toEqual([2_000, 9_000]);
     expect(tools[0]).toMatchObject({

@@ -3,10 +3,13 @@ import type { FinishReason } from '../../lib/contracts/journal-entry.js';
 import type { JsonObject } from '../../lib/contracts/json.js';
 import type { ToolResultPart } from '../../lib/contracts/message.js';
 import type { Usage } from '../../lib/contracts/usage.js';
+import { ModelCallError } from '../../lib/errors/run/model-call.error.js';
+import type { Scripted } from '../../lib/model/scripted/script-step.js';
 import { scriptedModel, type ScriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { agent, engineOver, stopEngines, tool, type ToolOptions } from '../support/engine-harness.js';
 import { entriesOf } from '../support/journal-of.js';
+import { signal } from '../support/signal.js';
 
 afterEach(stopEngines);
 
@@ -27,51 +30,144 @@ async function over(model: ScriptedModel, options: ToolOptions = {}, definition 
 }
 
 describe('the end of a reply', () => {
-  const withCalls: [FinishReason, boolean][] = [
-    ['stop', true],
-    ['tool-calls', true],
-    ['other', true],
-    ['unknown', true],
-    ['length', false],
-    ['content-filter', false],
-    ['refusal', false],
-    ['error', false],
+  const endings: [FinishReason, 'good' | 'repeated' | string][] = [
+    ['stop', 'good'],
+    ['tool-calls', 'good'],
+    ['error', 'repeated'],
+    ['other', 'repeated'],
+    ['unknown', 'repeated'],
+    ['network_error' as FinishReason, 'repeated'],
+    ['constructor' as FinishReason, 'repeated'],
+    ['length', 'OUTPUT_TRUNCATED'],
+    ['content-filter', 'MODEL_REFUSED'],
+    ['refusal', 'MODEL_REFUSED'],
   ];
 
-  it.each(withCalls)(
-    'MOD-3: calls of a reply that ended with %s are executed: %s',
-    async (finishReason, isExecuted) => {
-      const model = scriptedModel([{ calls: [{ name: 'work' }], finishReason }, { text: 'done' }]);
+  it.each(endings)('MOD-3: calls of a reply that ended with %s: %s', async (finishReason, expected) => {
+    const bad = { calls: [{ name: 'work' }], text: 'Half an ans', finishReason };
+    const model = scriptedModel([bad, { text: 'done' }]);
+    const { engine, executed, store } = await over(model);
+    const run = await engine.runs.startAndWait(start);
+    expect(executed).toHaveLength(expected === 'good' ? 1 : 0);
+    expect(model.requests).toHaveLength(expected === 'good' || expected === 'repeated' ? 2 : 1);
+    if (expected === 'good') return expect(run).toMatchObject({ status: 'completed', output: 'done' });
+    const [failed] = await entriesOf(store, run.id, 'model.attempt_failed');
+    expect(failed).toMatchObject({ key: 'r1.m1', attempt: 1, usage: { totalTokens: 15 } });
+    // The tokens of the reply that was not used were spent all the same.
+    expect(run.usage.totalTokens).toBe(expected === 'repeated' ? 30 : 15);
+    if (expected === 'repeated') {
+      expect(run).toMatchObject({ status: 'completed', output: 'done', turn: 1 });
+      expect(failed?.error.message).toContain(finishReason);
+      // The same request again: nothing of the bad reply is in it.
+      expect(model.requests[1]?.messages).toEqual(model.requests[0]?.messages);
+      const { operations } = await engine.runs.snapshot(run.id);
+      expect(operations).toMatchObject([{ key: 'r1.m1', status: 'completed', usage: { totalTokens: 30 } }]);
+    } else {
+      expect(run).toMatchObject({ status: 'failed', output: 'Half an ans', error: { code: expected } });
+      expect((await engine.runs.snapshot(run.id)).operations).toMatchObject([{ key: 'r1.m1', status: 'failed' }]);
+    }
+  });
+
+  it('MOD-3: half an answer is never the output, however often it comes', async () => {
+    const model = scriptedModel(Array.from({ length: 9 }, () => ({ text: 'Half an ans', finishReason: 'error' })));
+    const { engine } = await over(model);
+    const run = await engine.runs.startAndWait(start);
+    expect(run).toMatchObject({ status: 'failed', error: { code: 'MODEL_RETRIES_EXHAUSTED' } });
+    expect(run.output).toBeUndefined();
+    expect(model.requests).toHaveLength(3);
+    expect(run.usage.totalTokens).toBe(45);
+  });
+
+  it('MOD-3: tool calls that are announced and not there are a failed attempt', async () => {
+    const { engine } = await over(
+      scriptedModel([{ text: 'I look it up', finishReason: 'tool-calls' }, { text: 'done' }]),
+    );
+    expect(await engine.runs.startAndWait(start)).toMatchObject({ status: 'completed', output: 'done' });
+  });
+
+  describe('with nothing in it', () => {
+    const empty = { finishReason: 'stop' as const };
+    const reasoning = { ...empty, parts: [{ type: 'reasoning' as const, text: 'hm' }] };
+    const work = { calls: [{ name: 'work' }] };
+
+    it.each<[string, Scripted]>([
+      ['nothing', empty],
+      ['reasoning alone', reasoning],
+      ['blank text', { ...empty, text: ' \n' }],
+      ['nothing, without usage', { ...empty, usage: null }],
+    ])('R206: %s is no answer to a person: it is asked again', async (_, reply) => {
+      const model = scriptedModel([reply, { text: 'done' }]);
+      const { engine, store } = await over(model);
+      const run = await engine.runs.startAndWait(start);
+      expect(run).toMatchObject({ status: 'completed', output: 'done', turn: 1 });
+      const [failed] = await entriesOf(store, run.id, 'model.attempt_failed');
+      expect(failed?.error).toMatchObject({ code: 'MODEL_CALL_FAILED', retryable: true });
+      expect(failed?.error.message).toContain('allowEmptyAnswer');
+    });
+
+    it('R206: after tools a model may have nothing to add; the run completes without an output', async () => {
+      const model = scriptedModel([work, empty]);
+      const run = await (await over(model)).engine.runs.startAndWait(start);
+      expect(run.status).toBe('completed');
+      expect(run).not.toHaveProperty('output');
+      expect(model.requests).toHaveLength(2);
+    });
+
+    it('R206: after tools too, a reply that cost nothing was never generated', async () => {
+      const model = scriptedModel([work, { ...empty, usage: null }, { text: 'done' }]);
+      expect(await (await over(model)).engine.runs.startAndWait(start)).toMatchObject({ output: 'done', turn: 2 });
+    });
+
+    it('R206: is the answer of an agent with allowEmptyAnswer', async () => {
+      const model = scriptedModel([{ ...empty, usage: null }]);
+      const { engine } = await over(model, {}, { allowEmptyAnswer: true });
+      expect(await engine.runs.startAndWait(start)).toMatchObject({ status: 'completed', output: '' });
+    });
+  });
+
+  describe('that pauses its turn', () => {
+    const search = { type: 'opaque' as const, value: { type: 'server_tool_use', id: 'srv_1' } };
+    const paused = { parts: [search], text: 'Searching', finishReason: 'pause' as const };
+
+    it('R208: is sent back as it is, and counts as a turn', async () => {
+      const model = scriptedModel([paused, { text: 'Found.' }]);
+      const run = await (await over(model)).engine.runs.startAndWait(start);
+      expect(run).toMatchObject({ status: 'completed', output: 'Found.', turn: 2, usage: { totalTokens: 30 } });
+      expect(model.requests[1]?.messages.slice(1)).toMatchObject([
+        { role: 'assistant', content: [search, { type: 'text', text: 'Searching' }] },
+      ]);
+    });
+
+    it('MOD-4: never has its calls executed, and each is answered', async () => {
+      const model = scriptedModel([{ ...paused, calls: [{ name: 'work' }] }, { text: 'Found.' }]);
       const { engine, executed } = await over(model);
-      const run = await engine.runs.startAndWait(start);
-      expect(executed).toHaveLength(isExecuted ? 1 : 0);
-      expect(run.status).toBe(isExecuted ? 'completed' : 'failed');
-      expect(model.requests).toHaveLength(isExecuted ? 2 : 1);
-    },
-  );
+      expect((await engine.runs.startAndWait(start)).status).toBe('completed');
+      expect(executed).toEqual([]);
+      expect(results(model)).toMatchObject([{ outcome: 'not_executed' }]);
+    });
 
-  const withoutCalls: [FinishReason, string, string | undefined][] = [
-    ['stop', 'completed', undefined],
-    ['tool-calls', 'completed', undefined],
-    ['other', 'completed', undefined],
-    ['unknown', 'completed', undefined],
-    ['length', 'failed', 'OUTPUT_TRUNCATED'],
-    ['refusal', 'failed', 'MODEL_REFUSED'],
-    ['content-filter', 'failed', 'MODEL_REFUSED'],
-    ['error', 'failed', 'MODEL_CALL_FAILED'],
-  ];
+    it('is bounded by the turn limit, and with nothing in it is a failed attempt', async () => {
+      const always = scriptedModel(Array.from({ length: 9 }, () => paused));
+      const first = await over(always, {}, { maxTurns: 4 });
+      expect(await first.engine.runs.startAndWait(start)).toMatchObject({ error: { code: 'MAX_TURNS_EXCEEDED' } });
+      expect(always.requests).toHaveLength(4);
+      const silent = scriptedModel([{ finishReason: 'pause' }, { text: 'done' }]);
+      expect(await (await over(silent)).engine.runs.startAndWait(start)).toMatchObject({ output: 'done', turn: 1 });
+    });
 
-  it.each(withoutCalls)(
-    'MOD-3: a text that ended with %s → %s, and the text is kept (B086, B097)',
-    async (finishReason, status, code) => {
-      const model = scriptedModel([{ text: 'Let me check:', finishReason }]);
+    it('STR-1: takes steering in when the turn is over', async () => {
+      const goOn = signal();
+      const model = scriptedModel([{ ...paused, after: goOn.promise }, { text: 'Found.' }, { text: 'Also found.' }]);
       const { engine } = await over(model);
-      const run = await engine.runs.startAndWait(start);
-      expect(run).toMatchObject({ status, output: 'Let me check:', usage: { totalTokens: 15 } });
-      expect(run.error?.code).toBe(code);
-      expect(model.requests).toHaveLength(1);
-    },
-  );
+      const run = await engine.runs.start(start);
+      await model.requested(1);
+      await engine.runs.steer(run.id, 'look at b too', { sender: 'ann' });
+      goOn.resolve();
+      expect(await engine.runs.result(run.id)).toMatchObject({ output: 'Also found.', turn: 3 });
+      expect(model.requests[1]?.messages.at(-1)?.role).toBe('assistant');
+      expect(model.requests[2]?.messages.at(-1)).toMatchObject({ role: 'user', kind: 'steering' });
+    });
+  });
 
   it.each(['refusal', 'content-filter', 'length'] as const)(
     'MOD-3: nothing at all that ended with %s is no completed run',
@@ -103,10 +199,7 @@ describe('the end of a reply', () => {
     const run = await engine.runs.startAndWait(start);
     expect(run).toMatchObject({ status: 'failed', error: { code: 'OUTPUT_TRUNCATED' } });
     expect(executed).toEqual([]);
-    expect(await entriesOf(store, run.id, 'tool.failed')).toMatchObject([
-      { outcome: 'not_executed' },
-      { outcome: 'not_executed' },
-    ]);
+    expect(await entriesOf(store, run.id, 'model.attempt_failed')).toMatchObject([{ finishReason: 'length' }]);
     expect(await entriesOf(store, run.id, 'tool.started')).toEqual([]);
   });
 
@@ -458,27 +551,84 @@ describe('the results of calls', () => {
 });
 
 describe('a model client of the host', () => {
-  const nonsense: [what: string, reply: unknown][] = [
-    ['nothing', undefined],
-    ['null', null],
-    ['text', 'hello'],
-    ['no content', { finishReason: 'stop', usage: {} }],
-    ['no finish reason', { content: [], usage: {} }],
-    ['a part that is null', { content: [null], finishReason: 'stop', usage: {} }],
-    [
-      'a call without arguments',
-      { content: [{ type: 'tool-call', callId: 'x', name: 'work' }], finishReason: 'tool-calls', usage: {} },
-    ],
+  const stop = (...content: unknown[]) => ({ content, finishReason: 'stop', usage: {} });
+  const circle: Record<string, unknown> = { type: 'opaque' };
+  circle.value = circle;
+  const nonsense: [what: string, reply: unknown, field: string][] = [
+    ['nothing', undefined, 'content'],
+    ['null', null, 'content'],
+    ['text', 'hello', 'content'],
+    ['no content', { finishReason: 'stop', usage: {} }, 'content'],
+    ['no finish reason', { content: [], usage: {} }, 'finishReason'],
+    ['a finish reason that is null', { content: [], finishReason: null, usage: {} }, 'finishReason'],
+    ['a part that is null', stop(null), 'content[0]'],
+    ['a part of an unknown type', stop({ type: 'txt', text: 'hi' }), 'content[0].type'],
+    ['a part of an inherited type', stop({ type: 'constructor' }), 'content[0].type'],
+    ['a text that is none', stop({ type: 'text', text: 'hi' }, { type: 'text' }), 'content[1].text'],
+    ['reasoning that is a number', stop({ type: 'reasoning', text: 7 }), 'content[0].text'],
+    ['a file of no kind', stop({ type: 'file', data: 'AAEC' }), 'content[0].mediaType'],
+    ['a file in bytes', stop({ type: 'file', mediaType: 'image/png', data: new Uint8Array(3) }), 'content[0]'],
+    ['a file twice', stop({ type: 'file', mediaType: 'a/b', data: 'AAEC', url: 'https://h.example' }), 'content[0]'],
+    ['an opaque part of nothing', stop({ type: 'opaque' }), 'content[0].value'],
+    ['options that are text', stop({ type: 'text', text: 'a', providerOptions: 'b' }), 'content[0].providerOptions'],
+    ['a number beyond JSON', stop({ type: 'opaque', value: 5n }), 'JSON'],
+    ['a circle', stop(circle), 'JSON'],
+    ['a getter that throws', { get content() { throw new Error('no'); }, finishReason: 'stop' }, 'JSON'], // prettier-ignore
+    ['a call without arguments', stop({ type: 'tool-call', callId: 'x', name: 'work' }), 'content[0].argumentsText'],
+    ['a call without a name', stop({ type: 'tool-call', callId: 'x', argumentsText: '{}' }), 'content[0].name'],
   ];
 
-  it.each(nonsense)('MOD-1: that returns %s has failed its request, for good', async (_, reply) => {
-    const model = { name: 'own', generate: () => Promise.resolve(reply as never) };
+  it.each(nonsense)(
+    'MOD-1: that returns %s has failed its request, for good, and is told which field',
+    async (_, reply, field) => {
+      const model = { name: 'own', generate: () => Promise.resolve(reply as never) };
+      const store = new MemoryRunStore();
+      const engine = await engineOver(store, agent(model));
+      const run = await engine.runs.startAndWait(start);
+      expect(run).toMatchObject({ status: 'failed', error: { code: 'MODEL_CALL_FAILED' } });
+      expect(run.error?.message).toContain('own returned what is no reply');
+      expect(run.error?.message).toContain(field);
+      expect(await entriesOf(store, run.id, 'model.started')).toHaveLength(1);
+      expect(engine.worker.status().state).toBe('ready');
+    },
+  );
+
+  it('MOD-1: keeps nothing of the reply that it could change later', async () => {
+    const part = { type: 'text' as const, text: 'said' };
+    const model = {
+      name: 'own',
+      generate: () => {
+        setImmediate(() => (part.text = 'never said'));
+        return Promise.resolve({ content: [part], finishReason: 'stop' as const, usage: {} });
+      },
+    };
+    const engine = await engineOver(new MemoryRunStore(), agent(model));
+    expect(await engine.runs.startAndWait(start)).toMatchObject({ output: 'said' });
+  });
+
+  it.each<[string, unknown]>([
+    ['a status beyond JSON', { status: 5n }],
+    ['a status that is text', { status: 'busy' }],
+    ['a status that is a function', { status: () => 1 }],
+    ['a delay that is no number', { retryAfterMs: 'soon' }],
+    ['a delay of NaN', { retryAfterMs: Number.NaN }],
+    ['a delay before now', { retryAfterMs: -5 }],
+    ['a delay beyond JSON', { retryAfterMs: 5n }],
+  ])('MOD-2: that fails with %s is asked as often as the policy allows, and no oftener', async (_, facts) => {
+    let requests = 0;
+    const model = {
+      name: 'own',
+      generate: () => (
+        requests++,
+        Promise.reject(new ModelCallError('busy', { retryable: true, ...(facts as object) }))
+      ),
+    };
     const engine = await engineOver(new MemoryRunStore(), agent(model));
     expect(await engine.runs.startAndWait(start)).toMatchObject({
       status: 'failed',
-      error: { code: 'MODEL_CALL_FAILED', message: expect.stringContaining('own') },
+      error: { code: 'MODEL_RETRIES_EXHAUSTED', message: 'The model call failed 3 times: busy' },
     });
-    expect(engine.worker.status().state).toBe('ready');
+    expect(requests).toBe(3);
   });
 
   it('MOD-1: may leave the usage out, and may throw at once', async () => {

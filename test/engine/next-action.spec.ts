@@ -11,7 +11,7 @@ function facts(over: Partial<Omit<ActionFacts, 'inFlight'>> & { inFlight?: strin
     maxTurns: 20,
     maxOperations: 10_000,
     maxModelAttempts: 3,
-    truncatedCalls: 'fail',
+    allowEmptyAnswer: false,
     budget: null,
     interrupt: false,
     isExclusive: ({ name }) => name === 'exclusive',
@@ -150,36 +150,33 @@ describe('what a run does next', () => {
     });
   });
 
-  const ends: [FinishReason, object][] = [
-    ['stop', { do: 'complete', output: 'said' }],
-    ['tool-calls', { do: 'complete', output: 'said' }],
-    ['other', { do: 'complete', output: 'said' }],
-    ['unknown', { do: 'complete', output: 'said' }],
-    ['length', { do: 'fail', error: { code: 'OUTPUT_TRUNCATED' }, output: 'said' }],
-    ['refusal', { do: 'fail', error: { code: 'MODEL_REFUSED' } }],
-    ['content-filter', { do: 'fail', error: { code: 'MODEL_REFUSED' } }],
-    ['error', { do: 'fail', error: { code: 'MODEL_CALL_FAILED' } }],
-  ];
-
-  it.each(ends)('MOD-3: a reply without calls that ended with %s', (finishReason, action) => {
-    expect(nextAction(replied(finishReason), facts())).toMatchObject(action);
+  it('MOD-3: a recorded reply without calls is the answer; an empty one is an answer only where the agent says so', () => {
+    expect(nextAction(replied('stop'), facts())).toEqual({ do: 'complete', output: 'said' });
+    expect(nextAction(replied('stop', [], ''), facts())).toEqual({ do: 'complete', output: null });
+    expect(nextAction(replied('stop', [], ''), facts({ allowEmptyAnswer: true }))).toEqual({
+      do: 'complete',
+      output: '',
+    });
   });
 
-  it.each(['stop', 'tool-calls', 'other', 'unknown'] as const)(
+  it.each(['stop', 'tool-calls', 'length', 'pause'] as const)(
     'MOD-3: answered calls of a reply that ended with %s let the loop go on',
     (finishReason) => {
       expect(nextAction(replied(finishReason, [call('a', 'done')]), facts()).do).toBe('call_model');
     },
   );
 
-  it('MOD-3: cut calls fail the run, or go back to the model twice at most', () => {
-    const cut = (truncatedReplies: number) => ({
-      ...replied('length', [call('a', 'done', { outcome: 'not_executed' })]),
-      truncatedReplies,
-    });
-    expect(nextAction(cut(1), facts())).toMatchObject({ do: 'fail', error: { code: 'OUTPUT_TRUNCATED' } });
-    expect(nextAction(cut(1), facts({ truncatedCalls: 'feedback' })).do).toBe('call_model');
-    expect(nextAction(cut(2), facts({ truncatedCalls: 'feedback' })).do).toBe('fail');
+  it('MOD-3: a turn that its model paused goes on with another request, within the turn limit', () => {
+    const paused = replied('pause');
+    expect(nextAction(paused, facts())).toEqual({ do: 'call_model', key: 'r1.m2', attempt: 1 });
+    expect(nextAction(paused, facts({ maxTurns: 1 }))).toMatchObject({ error: { code: 'MAX_TURNS_EXCEEDED' } });
+  });
+
+  it('BUD-1: a failed attempt that used the budget up is not repeated before more is granted', () => {
+    const failed = state({ model: { key: 'r1.m1', attempts: 1, failures: 1, status: 'failed' } });
+    failed.totals.usage.totalTokens = 15;
+    expect(nextAction(failed, facts({ budget: 15 }))).toEqual({ do: 'suspend', waitingFor: ['budget'] });
+    expect(nextAction(failed, facts({ budget: 16 })).do).toBe('call_model');
   });
 
   it('STR-1: a message that was delivered after the answer makes the run take another turn', () => {

@@ -85,6 +85,7 @@ export function agent(
     sessionMode: 'serial',
     definitionChange: 'block',
     truncatedCalls: 'fail',
+    allowEmptyAnswer: false,
     approvalMode: 'ask',
     ...options,
   };

@@ -39,7 +39,13 @@ export type ModelReplyPart = Exclude<AssistantPart, { type: 'tool-call' }> | Mod
 
 export interface ModelReply {
   content: ModelReplyPart[];
+  /**
+   * Calls are executed, and text is an answer, only for `stop` and `tool-calls`. What is none of these words is a failed attempt: a client translates the
+   * words of its provider.
+   */
   finishReason: FinishReason;
+  /** More about a bad ending, e.g. the provider's own word; shown in the run's error, so without secrets. */
+  finishDetail?: string;
   usage: Usage;
 }
 

@@ -62,7 +62,7 @@ export function actionFacts(
     maxTurns: run.frozen.maxTurns,
     maxOperations,
     maxModelAttempts: run.frozen.modelRetry.maxAttempts,
-    truncatedCalls: agent.truncatedCalls,
+    allowEmptyAnswer: agent.allowEmptyAnswer,
     budget: run.budgetMaxTotalTokens,
     interrupt: run.interruptRequest !== null,
     isExclusive: (call) => exclusive.has(call.name),

@@ -1,16 +1,16 @@
 /** What an attempt writes when it leaves its run, per reason. Times come from the store's clock inside the transaction. */
 import type { Interaction } from '../../contracts/interaction.js';
-import type { RecordedError } from '../../contracts/journal-entry.js';
 import type { UserMessage } from '../../contracts/message.js';
 import type { LockedRun } from '../../contracts/ports/run-store.port.js';
 import type { RetryPolicy } from '../../contracts/retry-policy.js';
 import type { WaitReason } from '../../contracts/run-status.js';
 import type { RunRecord } from '../../contracts/run.js';
 import { decisionsToTakeUp, requestedEntry } from '../interactions.js';
-import type { RunState } from '../journal/run-state.js';
+import type { ModelState, RunState } from '../journal/run-state.js';
 import type { NextAction } from '../next-action.js';
 import type { Leave, Stay } from '../settle-run.js';
 import { retryDelay } from './model-turn.js';
+import type { ModelFailure } from './read-reply.js';
 import type { ExecutionEnd } from './attempt.js';
 import { recordedFailure } from '../values/recorded-error.js';
 
@@ -187,13 +187,11 @@ export function handOverPlan(run: RunRecord): LeavePlan {
 /** Another try after a delay, or the end: permanent failures at once, passing ones when the tries are used up. */
 export function afterModelFailure(
   policy: RetryPolicy,
-  key: string,
-  failures: number,
-  failure: RecordedError,
-  retryAfterMs: number | undefined,
+  { key, failures }: Pick<ModelState, 'key' | 'failures'>,
+  { failure, retryAfterMs, text }: ModelFailure,
 ): LeavePlan | Extract<NextAction, { do: 'fail' }> {
   const { code, message, retryable } = failure;
-  if (retryable !== true) return { do: 'fail', error: { code, message }, output: null };
+  if (retryable !== true) return { do: 'fail', error: { code, message }, output: text ?? null };
   if (failures < policy.maxAttempts) return backOffPlan(key, retryDelay(policy, failures, retryAfterMs), retryAfterMs);
   const exhausted = `The model call failed ${failures} times: ${message}`;
   return { do: 'fail', error: recordedFailure('MODEL_RETRIES_EXHAUSTED', exhausted), output: null };

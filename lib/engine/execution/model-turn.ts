@@ -11,21 +11,18 @@ import type { Digester } from '../../contracts/ports/digester.port.js';
 import type { ModelClient, ModelReply, ModelReplyCall } from '../../contracts/ports/model-client.port.js';
 import type { RetryPolicy } from '../../contracts/retry-policy.js';
 import type { RunRecord } from '../../contracts/run.js';
-import { settledUsage } from '../../contracts/usage.js';
-import { AgentRunsError } from '../../errors/agent-runs.error.js';
-import type { ModelCallError } from '../../errors/run/model-call.error.js';
 import type { EnginePorts } from '../engine-ports.js';
 import { gateOf, type AskingRun } from '../interactions.js';
-import type { RunState } from '../journal/run-state.js';
-import { isLargerThan } from '../values/json-text-size.js';
+import type { ModelState, RunState } from '../journal/run-state.js';
 import { parseArguments } from '../values/parse-arguments.js';
-import { recordedError, recordedFailure, recordedText } from '../values/recorded-error.js';
+import { recordedError, recordedFailure } from '../values/recorded-error.js';
+import { thrownProperty } from '../values/thrown-value.js';
 import { decideAtOnce, type DecisionPorts } from './decide-at-once.js';
 import { approvalOf, parseCall } from './judge-call.js';
 import { isCallId, substituteCallId, transcriptFor } from './provider-transcript.js';
+import { readReply, type ModelFailure } from './read-reply.js';
 import { timedCall } from './timed-call.js';
 
-export type ModelFailure = { failure: RecordedError; retryAfterMs?: number };
 /** `aborted`: cut by ourselves, which is no failure of the provider. */
 export type ModelOutcome = { reply: ModelReply } | ModelFailure | { aborted: true };
 
@@ -49,15 +46,7 @@ export async function requestModel(
       signal: controller.signal,
     }),
   );
-  if (result.ended === 'returned') {
-    if (!isReply(result.value)) {
-      const message = `The model client ${agent.model.name} returned what is no reply.`;
-      return { failure: recordedFailure('MODEL_CALL_FAILED', message, { retryable: false }) };
-    }
-    if (!isLargerThan(JSON.stringify(result.value.content), maxPayloadBytes)) return { reply: result.value };
-    const message = `The reply of the model has more bytes of JSON than maxPayloadBytes (${maxPayloadBytes}) allows; it was not stored.`;
-    return { failure: recordedFailure('LIMIT_EXCEEDED', message, { retryable: false }) };
-  }
+  if (result.ended === 'returned') return readReply(result.value, agent, state, maxPayloadBytes);
   if (result.ended === 'timed_out')
     return {
       failure: recordedFailure('MODEL_CALL_FAILED', `The model did not answer within ${agent.modelTimeoutMs} ms.`, {
@@ -65,19 +54,34 @@ export async function requestModel(
       }),
     };
   if (controller.signal.aborted) return { aborted: true };
-  if (!AgentRunsError.is(result.error, 'MODEL_CALL_FAILED'))
-    return {
-      failure: { ...recordedError(result.error, 'MODEL_CALL_FAILED'), code: 'MODEL_CALL_FAILED', retryable: false },
-    };
-  const error = result.error as ModelCallError;
+  return thrownFailure(result.error);
+}
+
+/** A client may throw anything: only a `ModelCallError` says that the same request may succeed later, and only numbers count as numbers. */
+function thrownFailure(error: unknown): ModelFailure {
+  const recorded = recordedError(error, 'MODEL_CALL_FAILED');
+  const retryable = recorded.code === 'MODEL_CALL_FAILED' && recorded.retryable === true;
+  const failure = { ...recorded, code: 'MODEL_CALL_FAILED', retryable };
+  const announced = retryable ? thrownProperty(error, 'retryAfterMs') : undefined;
+  const isDelay = typeof announced === 'number' && announced >= 0;
+  return { failure, ...(isDelay && { retryAfterMs: announced }) };
+}
+
+/** The entry of an attempt that failed. */
+export function failedAttempt(
+  { key, attempts }: Pick<ModelState, 'key' | 'attempts'>,
+  { failure, finishReason, usage, text }: ModelFailure,
+  at: number,
+): JournalEntry {
   return {
-    failure: {
-      code: error.code,
-      message: recordedText(error.message),
-      retryable: error.retryable,
-      ...(error.status !== undefined && { status: error.status }),
-    },
-    ...(error.retryAfterMs !== undefined && { retryAfterMs: error.retryAfterMs }),
+    type: 'model.attempt_failed',
+    at,
+    key,
+    attempt: attempts,
+    error: failure,
+    ...(finishReason !== undefined && { finishReason }),
+    ...(usage !== undefined && Object.keys(usage).length > 0 && { usage }),
+    ...(text !== undefined && { text }),
   };
 }
 
@@ -89,18 +93,6 @@ export function retryDelay(policy: RetryPolicy, failures: number, announcedMs: n
 
 function providerOf(model: ModelClient): string {
   return model.provider ?? model.name;
-}
-
-/** What the port promises and a client of the host's own may not keep. */
-function isReply(value: unknown): value is ModelReply {
-  const { content, finishReason } = (value ?? {}) as Partial<ModelReply>;
-  if (!Array.isArray(content) || typeof finishReason !== 'string') return false;
-  return (content as unknown[]).every((part) => {
-    const { type, callId, name, argumentsText } = (part ?? {}) as Partial<ModelReplyCall>;
-    return type === 'tool-call'
-      ? [callId, name, argumentsText].every((text) => typeof text === 'string')
-      : typeof type === 'string';
-  });
 }
 
 /** The entries of a reply: the reply itself with a verdict for each call, then a result for each call that will never be executed. */
@@ -137,7 +129,7 @@ export class ReplyRecorder {
         key,
         message: { role: 'assistant', content },
         finishReason: reply.finishReason,
-        usage: settledUsage(reply.usage),
+        usage: reply.usage,
         calls,
       },
       ...settled,
@@ -191,7 +183,7 @@ export class ReplyRecorder {
       toolVersion: tool?.version ?? null,
       recovery: tool?.recovery ?? null,
     };
-    if (NOT_EXECUTED.has(reply.finishReason)) {
+    if (reply.finishReason === 'length' || reply.finishReason === 'pause') {
       const message = `Not executed: the reply ended early (${reply.finishReason}), so the arguments may be incomplete. Call again with less at a time.`;
       return { verdict, refusal: { outcome: 'not_executed', error: recordedFailure('OUTPUT_TRUNCATED', message) } };
     }
@@ -228,8 +220,6 @@ export class ReplyRecorder {
     );
   }
 }
-
-const NOT_EXECUTED: ReadonlySet<string> = new Set(['length', 'content-filter', 'refusal', 'error']);
 
 function unchecked(problem: string): { outcome: 'error'; error: RecordedError } {
   return {

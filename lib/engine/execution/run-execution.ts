@@ -37,7 +37,8 @@ import {
 import { keepEvidence } from './late-result.js';
 import { offerTransaction } from './offer-transaction.js';
 import { recoverCalls } from './recover-calls.js';
-import { ReplyRecorder, requestModel, type ModelFailure } from './model-turn.js';
+import { failedAttempt, ReplyRecorder, requestModel } from './model-turn.js';
+import type { ModelFailure } from './read-reply.js';
 import { untilAnswered } from './until-answered.js';
 import type { LeaveResult } from '../settle-run.js';
 
@@ -163,7 +164,9 @@ export class RunExecution {
       ...(asked ? [asked] : []),
       ...(this.mode === 'acting' ? asksOf(this.state.calls, this.ports.options.approvalExpiresMs) : []),
     ];
-    const delivers = action.do === 'call_model' && action.attempt === 1 && this.inboxWaiting;
+    // A turn that its model paused goes on first: nothing may stand between its halves.
+    const delivers =
+      action.do === 'call_model' && action.attempt === 1 && this.inboxWaiting && this.state.finishReason !== 'pause';
     if (begins && !delivers && asks.length === 0) return this.commit(results, totals, action, transaction);
     // What follows needs a transaction of its own, with the run's row locked.
     if (transaction) {
@@ -288,24 +291,18 @@ export class RunExecution {
       );
       const entries = 'reply' in outcome ? await this.replies.record(key, outcome.reply, this.state) : [];
       this.inFlight.delete(key);
-      if ('failure' in outcome && this.mode !== 'over' && !this.leaving) await this.modelFailed(key, outcome);
+      if ('failure' in outcome && this.mode !== 'over' && !this.leaving) await this.modelFailed(outcome);
       else this.step(entries);
     } catch (error) {
       this.fail(error, []);
     }
   }
 
-  private async modelFailed(key: string, { failure, retryAfterMs }: ModelFailure): Promise<void> {
+  private async modelFailed(failure: ModelFailure): Promise<void> {
     const model = this.state.model as NonNullable<RunState['model']>;
-    const failed: JournalEntry = {
-      type: 'model.attempt_failed',
-      at: this.ports.clock.now(),
-      key,
-      attempt: model.attempts,
-      error: failure,
-    };
+    const failed = failedAttempt(model, failure, this.ports.clock.now());
     this.apply([failed]);
-    const after = afterModelFailure(this.run.frozen.modelRetry, key, model.failures, failure, retryAfterMs);
+    const after = afterModelFailure(this.run.frozen.modelRetry, model, failure);
     const context = this.leaveContext([]);
     if ('error' in after) return this.leave(leaveFor(after, context), [failed]);
     await this.leave(this.facts.interrupt ? leaveFor({ do: 'interrupt' }, context) : after, [failed]);

@@ -1,11 +1,13 @@
 /**
  * The fold: entry by entry from a journal to a {@link RunState}. Deterministic, so a restart sees exactly what the first process saw.
- * Kept here: I5 (the results of a reply become one message, in call order, when the last of them is in) and I9 (usage is the sum of committed replies).
+ * Kept here: I5 (the results of a reply become one message, in call order, when the last of them is in) and I9 (usage is the sum of committed replies and of
+ * failed attempts that reported theirs).
  */
 import type { InteractionDecision } from '../../contracts/interaction.js';
 import type {
   InteractionDecided,
   JournalEntry,
+  ModelAttemptFailed,
   ModelCompleted,
   ModelStarted,
   SequencedEntry,
@@ -16,7 +18,7 @@ import type { JsonValue } from '../../contracts/json.js';
 import type { Message, ToolOutcome } from '../../contracts/message.js';
 import type { Operation } from '../../contracts/operation.js';
 import type { Digester } from '../../contracts/ports/digester.port.js';
-import { addUsage, type UsageTotals } from '../../contracts/usage.js';
+import { addUsage, sumUsage, type Usage, type UsageTotals } from '../../contracts/usage.js';
 import type { CallState, PastPart, RunState } from './run-state.js';
 
 export class JournalFold {
@@ -61,6 +63,7 @@ export class JournalFold {
         if (state.ended) for (const call of state.calls) this.askAnew(state, call);
         state.ended = null;
         if (state.model) state.model.failures = 0;
+        state.truncatedReplies = 0;
         return;
       case 'run.completed':
         state.ended = { status: 'completed', error: null, at: entry.at };
@@ -84,11 +87,7 @@ export class JournalFold {
       case 'model.started':
         return this.modelStarted(state, entry);
       case 'model.attempt_failed':
-        if (state.model) {
-          state.model.failures += 1;
-          state.model.status = 'failed';
-        }
-        return;
+        return this.modelFailed(state, entry);
       case 'model.completed':
         return this.modelCompleted(state, entry);
       case 'tool.started': {
@@ -234,6 +233,7 @@ export class JournalFold {
     state.model = null;
     state.calls = [];
     state.finishReason = null;
+    state.failedText = null;
     state.truncatedReplies = 0;
     for (const message of history) this.addMessage(state, message);
     this.addInput(state, messages);
@@ -248,8 +248,27 @@ export class JournalFold {
     }
     state.model.attempts = entry.attempt;
     state.model.status = 'started';
+    state.failedText = null;
     if (entry.digest !== state.digest) state.drift ??= entry.key;
-    this.update(state, entry.key, { status: 'started', attempts: entry.attempt, argumentsDigest: entry.digest });
+    this.update(state, entry.key, {
+      status: 'started',
+      attempts: entry.attempt,
+      argumentsDigest: entry.digest,
+      finishedAt: null,
+    });
+  }
+
+  private modelFailed(state: RunState, { key, at, usage, text }: ModelAttemptFailed): void {
+    if (state.model) {
+      state.model.failures += 1;
+      state.model.status = 'failed';
+    }
+    state.failedText = text ?? null;
+    if (usage) {
+      const { unknownCalls } = state.totals.usage;
+      state.totals = { ...state.totals, usage: { ...addUsage(state.totals.usage, usage), unknownCalls } };
+    }
+    this.update(state, key, { status: 'failed', finishedAt: at, ...(usage && this.usageWith(state, key, usage)) });
   }
 
   private modelCompleted(state: RunState, entry: ModelCompleted): void {
@@ -260,7 +279,8 @@ export class JournalFold {
       results: state.totals.results + 1,
       usage: addUsage(state.totals.usage, entry.usage),
     };
-    this.update(state, entry.key, { status: 'completed', finishedAt: entry.at, usage: entry.usage });
+    const { key, at, usage } = entry;
+    this.update(state, key, { status: 'completed', finishedAt: at, ...this.usageWith(state, key, usage) });
     this.addMessage(state, { ...entry.message, id: `${state.runId}/${entry.key}` });
     const parts = new Map(
       entry.message.content.flatMap((part) => (part.type === 'tool-call' ? [[part.callId, part] as const] : [])),
@@ -295,6 +315,11 @@ export class JournalFold {
       };
     });
     state.truncatedReplies = entry.finishReason === 'length' && state.calls.length > 0 ? state.truncatedReplies + 1 : 0;
+  }
+
+  /** Failed attempts of the same operation have cost something too. */
+  private usageWith(state: RunState, key: string, usage: Usage): Pick<Operation, 'usage'> {
+    return { usage: sumUsage(state.operations.get(key)?.usage, usage) };
   }
 
   private reopen(state: RunState, key: string): void {
@@ -377,6 +402,7 @@ function pastPart(state: RunState): PastPart {
 
 /** The text of the latest reply of this part; empty without one. */
 export function latestText(state: RunState): string {
+  if (state.failedText !== null) return state.failedText;
   for (let index = state.messages.length - 1; index >= state.historyLength; index--) {
     const message = state.messages[index];
     if (message?.role !== 'assistant') continue;

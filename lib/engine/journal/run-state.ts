@@ -91,6 +91,8 @@ export interface RunState {
   calls: CallState[];
   /** Of the latest reply; null before the first. */
   finishReason: FinishReason | null;
+  /** What the reply said with which the latest attempt failed for good; null where there is none. */
+  failedText: string | null;
   /** Replies in a row whose calls were cut off by the output limit. */
   truncatedReplies: number;
   callIds: Set<string>;
@@ -132,6 +134,7 @@ export function emptyState(runId: string): RunState {
     model: null,
     calls: [],
     finishReason: null,
+    failedText: null,
     truncatedReplies: 0,
     callIds: new Set(),
     input: [],

@@ -1,14 +1,10 @@
-/**
- * An AI SDK language model as a `ModelClient`. One `doGenerate` per call: retries belong to the run, which commits each attempt first.
- * Whatever goes wrong comes out as a `ModelCallError` whose text is fit to be stored.
- */
 import type { ModelClient, ModelReply, ModelRequest } from '../../contracts/ports/model-client.port.js';
 import { InvalidConfigurationError } from '../../errors/configuration/invalid-configuration.error.js';
 import { wellFormedJson, wellFormedText } from '../../engine/values/well-formed.js';
 import type { AiSdkCallOptions, AiSdkFunctionTool, AiSdkModel, AiSdkSettings } from './ai-sdk-types.js';
 import { abortedError, modelCallError } from './model-call-failure.js';
 import { promptToAiSdk } from './prompt-to-ai-sdk.js';
-import { replyFromAiSdk } from './reply-from-ai-sdk.js';
+import { replyFromAiSdk, type MissingFinishReason } from './reply-from-ai-sdk.js';
 
 export interface AiSdkModelOptions {
   /** Shown in journals and errors, and part of an agent's definition. Default `<provider>:<modelId>`. */
@@ -19,6 +15,11 @@ export interface AiSdkModelOptions {
    */
   provider?: string;
   settings?: AiSdkSettings;
+  /**
+   * For a provider that ends its replies without a finish reason. `fail` (default): such a reply may have been cut, and is a failed attempt. `accept`: one
+   * that arrived complete is judged by its content, `tool-calls` with calls and `stop` without.
+   */
+  missingFinishReason?: MissingFinishReason;
 }
 
 const SPECIFICATIONS: readonly string[] = ['v2', 'v3', 'v4'];
@@ -28,22 +29,26 @@ const SPECIFICATIONS: readonly string[] = ['v2', 'v3', 'v4'];
  *
  * Files of a prompt are handed on as they are; a URL is not downloaded, so the provider must accept it. Reasoning, and parts of calls that a provider
  * executed itself, go back to the provider that made them exactly as they came; to another provider the latter are left out.
+ *
+ * One `doGenerate` per call: retries belong to the run, which commits each attempt first. Whatever goes wrong comes out as a `ModelCallError` whose text is
+ * fit to be stored.
  * @param model of specification `v2` (AI SDK 5), `v3` (6) or `v4` (7)
  * @throws InvalidConfigurationError for anything else, e.g. a model's name as text
  */
 export function aiSdkModel(model: AiSdkModel, options: AiSdkModelOptions = {}): ModelClient {
-  const problem = configurationProblem(model);
+  const problem = configurationProblem(model) ?? optionProblem(options);
   if (problem !== null) throw new InvalidConfigurationError([problem]);
-  const { name = `${model.provider}:${model.modelId}`, provider = model.provider, settings = {} } = options;
-  return { name, provider, generate: (request) => generate(model, { name, provider, settings }, request) };
+  const { name = `${model.provider}:${model.modelId}`, provider = model.provider } = options;
+  return { name, provider, generate: (request) => generate(model, { ...options, name, provider }, request) };
 }
 
 async function generate(
   model: AiSdkModel,
-  { name, provider, settings }: Required<AiSdkModelOptions>,
+  { name, provider, settings, missingFinishReason }: AiSdkModelOptions & { name: string; provider: string },
   request: ModelRequest,
 ): Promise<ModelReply> {
   if (request.signal.aborted) throw abortedError(name);
+  let isSent = false;
   try {
     const options: AiSdkCallOptions = {
       ...settings,
@@ -51,11 +56,12 @@ async function generate(
       ...toolOptions(request),
       abortSignal: request.signal,
     };
-    return replyFromAiSdk(await model.doGenerate(options as never), provider);
+    isSent = true;
+    return replyFromAiSdk(await model.doGenerate(options as never), provider, missingFinishReason);
   } catch (error) {
     throw request.signal.aborted
       ? abortedError(name)
-      : modelCallError(error, { name, modelId: model.modelId, now: Date.now() });
+      : modelCallError(error, { name, modelId: model.modelId, now: Date.now(), isSent });
   }
 }
 
@@ -68,6 +74,12 @@ function toolOptions(request: ModelRequest): Pick<AiSdkCallOptions, 'tools' | 't
     inputSchema: wellFormedJson(tool.inputSchema),
   }));
   return { tools, toolChoice: { type: 'auto' } };
+}
+
+function optionProblem({ missingFinishReason }: AiSdkModelOptions): string | null {
+  if (missingFinishReason === undefined || missingFinishReason === 'fail' || missingFinishReason === 'accept')
+    return null;
+  return `missingFinishReason of aiSdkModel is ${JSON.stringify(missingFinishReason)}; it must be 'fail' or 'accept'.`;
 }
 
 function configurationProblem(model: unknown): string | null {

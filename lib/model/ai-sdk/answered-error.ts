@@ -1,24 +1,24 @@
-/**
- * The answer behind an error: its status, the provider's message, and whether that answer is final whatever its status. Recognised by structure
- * (`statusCode` as the AI SDK's errors have it). Some gateways answer 200 with an error object inside: its code or type is then the status.
- */
 import { isRetryableStatus } from '../../engine/values/retryable-status.js';
 import { thrownMessage, thrownProperty } from '../../engine/values/thrown-value.js';
 
 export interface AnsweredError {
   status: number;
   message: string;
-  /** Out of quota or context: asking again is useless even where the status says it may help. */
-  isPermanent: boolean;
+  /** Whether the same request may succeed later: by the provider's code and words where they say so, else by the status. */
+  mayPass: boolean;
 }
 
+/**
+ * The answer behind an error: its status, the provider's message, and whether that answer is final whatever its status. Recognised by structure
+ * (`statusCode` as the AI SDK's errors have it). Some gateways answer 200 with an error object inside: its code or type is then the status.
+ */
 export function answeredError(error: unknown): AnsweredError | undefined {
   const status = thrownProperty(error, 'statusCode') ?? thrownProperty(error, 'status');
   if (typeof status !== 'number' || !Number.isInteger(status) || status < 100 || status > 599) return undefined;
   const inner = innerError(error);
   const message = inner.message ?? thrownMessage(error);
   const effective = status < 400 ? (inner.status ?? status) : status;
-  return { status: effective, message, isPermanent: isFinal(inner.words, message, effective) };
+  return { status: effective, message, mayPass: mayPass(inner, message, effective) };
 }
 
 interface InnerError {
@@ -28,10 +28,10 @@ interface InnerError {
   words: string[];
 }
 
-/** The `error` object of the answer, as the SDK parsed it or as text. */
+/** The `error` object of the answer: as text, or as the SDK parsed it, which leaves out what its schema does not know. */
 function innerError(error: unknown): InnerError {
   const object =
-    errorObject(thrownProperty(error, 'data')) ?? errorObject(parsed(thrownProperty(error, 'responseBody')));
+    errorObject(parsed(thrownProperty(error, 'responseBody'))) ?? errorObject(thrownProperty(error, 'data'));
   if (object === undefined) return { words: [] };
   const { message, code, type, status } = object;
   const words = [code, type, status].filter((word): word is string => typeof word === 'string');
@@ -47,10 +47,28 @@ function innerError(error: unknown): InnerError {
   };
 }
 
-function errorObject(body: unknown): Record<string, unknown> | undefined {
-  const inner = thrownProperty(body, 'error');
-  if (typeof inner === 'string') return { message: inner };
-  return typeof inner === 'object' && inner !== null ? (inner as Record<string, unknown>) : undefined;
+/** `{ error: { message, … } }` and what is given instead: a text, a list of one (Gemini), the fields at the root (vLLM), `detail` (FastAPI). */
+function errorObject(given: unknown): Record<string, unknown> | undefined {
+  const body: unknown = Array.isArray(given) ? given[0] : given;
+  if (typeof body !== 'object' || body === null) return undefined;
+  const { error, detail, message, object, promptFeedback } = body as Record<string, unknown>;
+  if (typeof error === 'string') return { ...body, message: error };
+  if (typeof error === 'object' && error !== null) return error as Record<string, unknown>;
+  const blocked = thrownProperty(promptFeedback, 'blockReason');
+  if (typeof blocked === 'string') return { message: `the prompt was blocked (${blocked})`, code: 'content_filter' };
+  if (detail !== undefined) return { ...body, message: detailText(detail) };
+  return typeof message === 'string' && (object === 'error' || !('choices' in body))
+    ? (body as Record<string, unknown>)
+    : undefined;
+}
+
+function detailText(detail: unknown): string | undefined {
+  if (!Array.isArray(detail)) return typeof detail === 'string' ? detail : undefined;
+  const texts = detail.slice(0, 20).map((problem: unknown) => {
+    const [place, message] = [thrownProperty(problem, 'loc'), thrownProperty(problem, 'msg')];
+    return `${Array.isArray(place) ? `${place.join('.')}: ` : ''}${typeof message === 'string' ? message : ''}`;
+  });
+  return texts.join('; ');
 }
 
 function parsed(body: unknown): unknown {
@@ -104,12 +122,19 @@ const FINAL_WORDS: ReadonlySet<string> = new Set([
   'content_policy_violation',
 ]);
 
-function isFinal(words: readonly string[], message: string, status: number): boolean {
-  if (words.some((word) => FINAL_WORDS.has(word.toLowerCase()))) return true;
+/** The model's own output could not be read as a call (Groq): the request is fine, another attempt draws another output. */
+const PASSING_WORDS: ReadonlySet<string> = new Set(['tool_use_failed', 'output_parse_failed', 'json_validate_failed']);
+
+function mayPass({ words: given, message: said }: InnerError, message: string, status: number): boolean {
+  const words = given.map((word) => word.toLowerCase());
+  if (words.some((word) => FINAL_WORDS.has(word))) return false;
+  if (words.some((word) => PASSING_WORDS.has(word))) return true;
+  // A request beyond what the limit allows in all is throttled for ever.
+  if (/request (?:is )?too large/i.test(message)) return false;
+  // A 200 with nothing but an error's text: only words that speak of now promise something.
+  if (status < 400)
+    return said === undefined || /overload|try again|temporar|timed? ?out|unavailable|too many requests/i.test(said);
+  if (!isRetryableStatus(status)) return false;
   // Throttling speaks of tokens too, and passes.
-  return (
-    status !== 429 &&
-    isRetryableStatus(status) &&
-    /maximum context length|context window|prompt is too long|input is too long/i.test(message)
-  );
+  return status === 429 || !/maximum context length|context window|prompt is too long|input is too long/i.test(message);
 }

@@ -8,7 +8,6 @@
 import { ModelCallError } from '../../errors/run/model-call.error.js';
 import { isBlankText } from '../../engine/values/blank-text.js';
 import { recordedText } from '../../engine/values/recorded-error.js';
-import { isRetryableStatus } from '../../engine/values/retryable-status.js';
 import { thrownMessage, thrownProperty } from '../../engine/values/thrown-value.js';
 import { truncateText } from '../../engine/values/truncate-text.js';
 import { answeredError } from './answered-error.js';
@@ -23,6 +22,8 @@ export interface FailedCall {
   modelId: string;
   /** Epoch ms. */
   now: number;
+  /** The provider's package had been called: what its code throws may be about the answer. */
+  isSent: boolean;
 }
 
 export function abortedError(name: string): ModelCallError {
@@ -40,14 +41,14 @@ export function modelCallError(error: unknown, call: FailedCall): ModelCallError
     });
   }
   if (answered !== undefined) {
-    const { status, message, isPermanent } = answered;
+    const { status, message, mayPass } = answered;
     const announced = retryAfterMs(
       thrownProperty(error, 'responseHeaders') as Record<string, HeaderValue> | undefined,
       call.now,
     );
     return new ModelCallError(`The model ${call.name} ${answerText(status)}${detail(message, status, call)}`, {
       status,
-      retryable: !isPermanent && (status < 400 || isRetryableStatus(status)),
+      retryable: mayPass,
       ...(announced === undefined ? {} : { retryAfterMs: announced }),
     });
   }
@@ -72,10 +73,12 @@ function unanswered(error: unknown, call: FailedCall): ModelCallError {
   if (name === 'AbortError' || name === 'TimeoutError' || name === 'ResponseAborted') {
     return new ModelCallError(`The request to the model ${call.name} was cut off (${name}).`, { retryable: true });
   }
+  // With a cause it is fetch that failed, for a reason that is not known to pass.
+  const isAboutAnswer = call.isSent && thrownProperty(error, 'cause') === undefined;
   return new ModelCallError(
     `The request to the model ${call.name} failed (${name})${detail(thrownMessage(error), 0, call)}`,
     {
-      retryable: !PERMANENT.has(name),
+      retryable: !PERMANENT.has(name) && (!FAULTS_OF_CODE.has(name) || isAboutAnswer),
     },
   );
 }
@@ -89,7 +92,7 @@ const UNUSABLE: ReadonlySet<string> = new Set([
   'AI_TypeValidationError',
 ]);
 
-/** Faults of the request or of code: the same again fails the same way. Anything unrecognised is tried again, within the policy's bounds. */
+/** Faults of the request: the same again fails the same way. Anything unrecognised is tried again, within the policy's bounds. */
 const PERMANENT: ReadonlySet<string> = new Set([
   'AI_InvalidArgumentError',
   'AI_InvalidPromptError',
@@ -99,6 +102,10 @@ const PERMANENT: ReadonlySet<string> = new Set([
   'AI_TooManyEmbeddingValuesForCallError',
   'AI_UnsupportedFunctionalityError',
   'AI_UnsupportedModelVersionError',
+]);
+
+/** Thrown by a provider's package they are mostly about an answer that it did not expect (`choices: []`), which another attempt may improve on. */
+const FAULTS_OF_CODE: ReadonlySet<string> = new Set([
   'TypeError',
   'ReferenceError',
   'RangeError',

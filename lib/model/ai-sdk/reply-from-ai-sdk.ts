@@ -1,22 +1,50 @@
-/** A `doGenerate` result as our reply: normalised parts, finish reason and usage; nothing of request and response bodies or headers. */
 import type { JsonObject } from '../../contracts/json.js';
 import type { FilePart } from '../../contracts/message.js';
 import type { ModelReply, ModelReplyCall, ModelReplyPart } from '../../contracts/ports/model-client.port.js';
-import { finishReasonFromAiSdk } from './finish-reason-from-ai-sdk.js';
+import { endingFromAiSdk } from './finish-reason-from-ai-sdk.js';
 import { jsonCopy } from './json-copy.js';
+import { thrownProperty } from '../../engine/values/thrown-value.js';
 import { opaqueFromAiSdk } from './opaque-part.js';
 import { UnusableReply } from './unusable-reply.js';
 import { usageFromAiSdk } from './usage-from-ai-sdk.js';
 
-/** @throws UnusableReply when the object is no result */
-export function replyFromAiSdk(result: unknown, provider: string): ModelReply {
-  const { content, finishReason, usage } = (result ?? {}) as Record<string, unknown>;
+/** What is done about a reply whose provider gives no finish reason. */
+export type MissingFinishReason = 'fail' | 'accept';
+
+/**
+ * A `doGenerate` result as our reply: normalised parts, finish reason and usage; nothing of request and response bodies or headers (MOD-9).
+ * @throws UnusableReply when the object is no result
+ */
+export function replyFromAiSdk(result: unknown, provider: string, missing: MissingFinishReason = 'fail'): ModelReply {
+  const { content, finishReason, usage, response } = (result ?? {}) as Record<string, unknown>;
   if (!Array.isArray(content)) throw new UnusableReply('it has no content');
-  return {
-    content: content.flatMap((part: unknown) => partFromAiSdk(part, provider) ?? []),
-    finishReason: finishReasonFromAiSdk(finishReason),
-    usage: usageFromAiSdk(usage),
-  };
+  const parts = content.flatMap((part: unknown) => partFromAiSdk(part, provider) ?? []);
+  const choice = firstChoice(response);
+  const { reason, word } = endingFromAiSdk(finishReason, choice?.['finish_reason']);
+  const reply = { content: parts, finishReason: reason, usage: usageFromAiSdk(usage) };
+  if (reason === 'stop' || reason === 'tool-calls') return reply;
+  if (reason !== 'unknown') return { ...reply, ...detailOf(word, choice) };
+  // The body was parsed, so the reply has arrived whole: its content says how it ended.
+  // The `unknown` of v2 may also be a word that its package does not tell: without the body nobody knows.
+  if (missing === 'accept' && (typeof finishReason !== 'string' || choice !== undefined))
+    return { ...reply, finishReason: parts.some(({ type }) => type === 'tool-call') ? 'tool-calls' : 'stop' };
+  const finishDetail =
+    "the provider gave no finish reason; where it never does, say missingFinishReason: 'accept' to aiSdkModel";
+  return { ...reply, finishDetail };
+}
+
+/** The provider's word, and the error that some gateways put beside it when their upstream broke off. */
+function detailOf(word: string | undefined, choice: Record<string, unknown> | undefined): { finishDetail?: string } {
+  if (word === undefined) return {};
+  const message = thrownProperty(choice?.['error'], 'message');
+  return { finishDetail: typeof message === 'string' && message !== '' ? `${word}: ${message}` : word };
+}
+
+/** Of an OpenAI-like body, where the SDK hands it out. */
+function firstChoice(response: unknown): Record<string, unknown> | undefined {
+  const choices = thrownProperty(thrownProperty(response, 'body'), 'choices');
+  const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
+  return typeof choice === 'object' && choice !== null ? (choice as Record<string, unknown>) : undefined;
 }
 
 function partFromAiSdk(part: unknown, provider: string): ModelReplyPart | null {

@@ -8,7 +8,7 @@ import {
 import { modelCallError } from '../../../lib/model/ai-sdk/model-call-failure.js';
 import { ModelCallError } from '../../../lib/errors/run/model-call.error.js';
 
-const call = { name: 'acme', modelId: 'gpt-4o-2024-08-06-preview', now: Date.UTC(2026, 10, 29) };
+const call = { name: 'acme', modelId: 'gpt-4o-2024-08-06-preview', now: Date.UTC(2026, 10, 29), isSent: false };
 const answered = (statusCode: number | undefined, more: Partial<ConstructorParameters<typeof APICallError>[0]> = {}) =>
   new APICallError({
     message: 'said no',
@@ -100,6 +100,81 @@ describe('MOD-2: what may pass is decided by us', () => {
       message: expect.stringMatching(message),
     });
     expect(JSON.stringify([error.message, error.cause, error.details])).not.toContain('canary');
+  });
+
+  it('R209: a fault in the code of a provider that was asked may be about its answer', () => {
+    const thrown = new TypeError("Cannot read properties of undefined (reading 'message')");
+    expect(modelCallError(thrown, call).retryable).toBe(false);
+    expect(modelCallError(thrown, { ...call, isSent: true }).retryable).toBe(true);
+    const certificate = new TypeError('fetch failed', { cause: fail('expired', { code: 'CERT_HAS_EXPIRED' }) });
+    expect(modelCallError(certificate, { ...call, isSent: true }).retryable).toBe(false);
+  });
+
+  it.each<[string, number, unknown, boolean, RegExp]>([
+    [
+      'R221: vLLM, at the root',
+      400,
+      { object: 'error', message: 'too many tokens', code: 400 },
+      false,
+      /too many tokens/,
+    ],
+    [
+      'R221: FastAPI, a list of details',
+      422,
+      { detail: [{ loc: ['body', 'tools', 0], msg: 'extra fields', type: 'value_error' }] },
+      false,
+      /body\.tools\.0: extra fields/,
+    ],
+    ['R221: FastAPI, a text', 503, { detail: 'No worker is free' }, true, /No worker is free/],
+    ['R221: Gemini, a list', 400, [{ error: { code: 400, message: 'no signature' } }], false, /no signature/],
+    ['R221: a code at the root', 200, { object: 'error', message: 'slow down', code: 429 }, true, /answered 429: slow/],
+    ['R211: Groq, an output that was no call', 400, { error: { message: 'x', code: 'tool_use_failed' } }, true, /400/],
+    [
+      'R211: Groq, an output that was no JSON',
+      400,
+      { error: { message: 'x', code: 'json_validate_failed' } },
+      true,
+      /400/,
+    ],
+    [
+      'a request beyond the limit',
+      429,
+      { error: { message: 'Request too large for m on TPM: Limit 3, Requested 4', code: 'rate_limit_exceeded' } },
+      false,
+      /too large/,
+    ],
+    [
+      'a request that is throttled',
+      429,
+      { error: { message: 'Rate limit reached for m on TPM: Limit 3, Used 3' } },
+      true,
+      /Rate limit/,
+    ],
+    [
+      'a 200 with an error that has only text',
+      200,
+      { error: { message: 'Model not loaded' } },
+      false,
+      /Model not loaded/,
+    ],
+    ['a 200 with an error that is text', 200, { error: 'invalid key' }, false, /invalid key/],
+    [
+      'a 200 with a text that speaks of now',
+      200,
+      { error: { message: 'Upstream is overloaded, try again' } },
+      true,
+      /try again/,
+    ],
+    ['a prompt that Gemini blocked', 200, { promptFeedback: { blockReason: 'SAFETY' } }, false, /blocked \(SAFETY\)/],
+  ])('%s', (_title, statusCode, body, retryable, message) => {
+    const error = modelCallError(answered(statusCode, { responseBody: JSON.stringify(body) }), {
+      ...call,
+      isSent: true,
+    });
+    expect({ retryable: error.retryable, message: error.message }).toEqual({
+      retryable,
+      message: expect.stringMatching(message),
+    });
   });
 
   it('leaves an error that is one already as it is', () => {
