@@ -65,6 +65,7 @@ export type {
   PromptMessage,
   PromptPart,
   RestartOptions,
+  RetryOptions,
   ResumeOptions,
   SessionMessagesOptions,
   StartContext,

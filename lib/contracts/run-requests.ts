@@ -147,7 +147,12 @@ export interface BudgetDecision {
   note?: string;
 }
 
-export interface RestartOptions extends CallerNote {
+export interface RetryOptions extends CallerNote {
+  /** The run's turn limit from now on, over all its model calls; more than it has made. Default: the one it was started with. */
+  maxTurns?: number;
+}
+
+export interface RestartOptions extends RetryOptions {
   /** Default: what the part before was given. */
   prompt?: string;
 }

@@ -10,7 +10,7 @@ export interface Usage {
   totalTokens?: number;
 }
 
-/** Sums over the committed replies of a run, failed attempts that reported their usage included (I9). Unknown numbers add nothing and are counted. */
+/** Sums over the committed replies of a run, failed attempts that reported their usage included. Unknown numbers add nothing and are counted. */
 export interface UsageTotals {
   inputTokens: number;
   cachedInputTokens: number;

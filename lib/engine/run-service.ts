@@ -12,6 +12,7 @@ import type {
   PendingInteractionsOptions,
   RestartOptions,
   ResumeOptions,
+  RetryOptions,
   SessionMessagesOptions,
   StartContext,
   StartOptions,
@@ -128,9 +129,13 @@ export class RunService {
     return options?.wait === true ? this.reading.result(runId) : this.reading.get(runId);
   }
 
-  /** @throws IllegalTransitionError, VersionUnavailableError */
-  async retry(runId: string, note?: CallerNote): Promise<Run> {
-    await this.moving.retry(runId, note);
+  /**
+   * Tries a failed run, or one that needs attention, again: results are kept, and a request that failed or whose reply ended badly is made again.
+   * @throws IllegalTransitionError also where the run's turn limit is used up and no higher `maxTurns` is given
+   * @throws VersionUnavailableError, InvalidRequestError
+   */
+  async retry(runId: string, options?: RetryOptions): Promise<Run> {
+    await this.moving.retry(runId, options);
     return this.reading.get(runId);
   }
 

@@ -24,7 +24,7 @@ import { HttpAnswer } from './answer/http-answer.js';
 import { httpProblem } from './answer/http-problem.mapper.js';
 import { acceptsJson } from './input/accepts-json.js';
 import { requireJson } from './input/json-body.js';
-import { readRestart } from './input/people-requests.js';
+import { readRestart, readRetry } from './input/people-requests.js';
 import {
   readEventQuery,
   readList,
@@ -150,7 +150,9 @@ export abstract class AgentRunsController {
   ): Promise<Run> {
     requireJson(request);
     const runId = await this.allowed(actor, 'retry', id);
-    return this.runs.retry(runId, { ...readReason(body), by: actor.id });
+    const given = readRetry(body);
+    if (given.maxTurns !== undefined) await this.access.run(actor, 'budget', runId);
+    return this.runs.retry(runId, { ...given, by: actor.id });
   }
 
   @Post('runs/:id/cancel')
@@ -189,7 +191,9 @@ export abstract class AgentRunsController {
   ): Promise<Run> {
     requireJson(request);
     const runId = await this.allowed(actor, 'restart', id);
-    return this.runs.restart(runId, { ...readRestart(body), by: actor.id });
+    const given = readRestart(body);
+    if (given.maxTurns !== undefined) await this.access.run(actor, 'budget', runId);
+    return this.runs.restart(runId, { ...given, by: actor.id });
   }
 
   @Post('runs/:id/operations/resolve')

@@ -56,6 +56,27 @@ describe.each(ALL_ENGINE_STORES)('on $name', ({ open, isServer }) => {
     }
   });
 
+  it('R210: a run that failed by a bad reply and at its turn limit goes on in another process; usage is kept (I9)', async () => {
+    const bad = { text: 'Half', finishReason: 'length' as const };
+    const first = await engineOver(opened.store, agent(scriptedModel([bad]), [], { maxTurns: 1 }));
+    const run = await first.runs.startAndWait(start);
+    expect(run).toMatchObject({ status: 'failed', output: 'Half', error: { code: 'OUTPUT_TRUNCATED' } });
+    await first.stop();
+    const model = scriptedModel([{ parts: [{ type: 'opaque', value: 1 }], finishReason: 'pause' }, { text: 'done' }]);
+    const second = await engineOver(opened.store, agent(model));
+    await second.runs.retry(run.id);
+    expect(await second.runs.result(run.id)).toMatchObject({ status: 'failed', error: { code: 'MAX_TURNS_EXCEEDED' } });
+    await second.runs.retry(run.id, { maxTurns: 2 });
+    const ended = await second.runs.result(run.id);
+    expect(ended).toMatchObject({ status: 'completed', output: 'done', turn: 2, usage: { totalTokens: 45 } });
+    expect((await entriesOf(opened.store, run.id, 'model.attempt_failed'))[0]).toMatchObject({
+      finishReason: 'length',
+      text: 'Half',
+      usage: { totalTokens: 15 },
+    });
+    await assertSound(opened.store, run.id);
+  });
+
   // B045: from the observer, which is the earliest moment at which anybody can know of the ask.
   it('I2: an ask that is told of can be answered at once, also with arguments of 1 MB behind other such turns', async () => {
     const big = 'y'.repeat(MIB - 200);

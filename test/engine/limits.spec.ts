@@ -40,8 +40,8 @@ describe('the limits of a run', () => {
     expect(model.requests).toHaveLength(3);
     // Nor does another process start counting anew.
     const second = await engineOver(store, agent(scriptedModel([{ text: 'never' }]), [], { maxTurns: 99 }));
-    await second.runs.retry(run.id);
-    expect(await second.runs.result(run.id)).toMatchObject({ status: 'failed', error: { code: 'MAX_TURNS_EXCEEDED' } });
+    await expect(second.runs.retry(run.id)).rejects.toMatchObject({ code: 'ILLEGAL_TRANSITION' });
+    expect(await second.runs.get(run.id)).toMatchObject({ status: 'failed', error: { code: 'MAX_TURNS_EXCEEDED' } });
   });
 
   it('JRN-12: the answer of the last turn counts', async () => {

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
+import type { FinishReason } from '../../lib/contracts/journal-entry.js';
 import type { RecordedText } from '../../lib/contracts/recorded-text.js';
 import type { RunRecord } from '../../lib/contracts/run.js';
 import { RUN_STATUSES } from '../../lib/contracts/run-status.js';
@@ -50,6 +51,106 @@ describe('retrying a run', () => {
     ]);
     expect((await entriesOf(store, run.id, 'run.resumed')).map(({ cause }) => cause)).toContain('retried');
     expect((await entriesOf(store, run.id, 'model.started')).at(-1)).toMatchObject({ key: 'r1.m2', attempt: 7 });
+  });
+
+  it.each<[FinishReason, string]>([
+    ['length', 'OUTPUT_TRUNCATED'],
+    ['refusal', 'MODEL_REFUSED'],
+    ['content-filter', 'MODEL_REFUSED'],
+    ['error', 'MODEL_RETRIES_EXHAUSTED'],
+  ])(
+    'R210: one whose reply ended with %s asks the model again, and keeps what was done',
+    async (finishReason, code) => {
+      const store = new MemoryRunStore();
+      let isWell = false;
+      let executed = 0;
+      const bad = { text: 'Half', calls: [{ name: 'work' }], finishReason };
+      const script: Scripted[] = [{ calls: [{ name: 'work' }] }, () => (isWell ? { text: 'done' } : bad)];
+      const model = scriptedModel(script, { place: 'transcript' });
+      const engine = await engineOver(store, agent(model, [tool('work', () => ++executed, { recovery: 'manual' })]));
+      const run = await engine.runs.startAndWait(start);
+      expect(run).toMatchObject({ status: 'failed', error: { code } });
+      const requests = model.requests.length;
+      // Still unwell: asked, and failed anew.
+      await engine.runs.retry(run.id);
+      expect(await engine.runs.result(run.id)).toMatchObject({ status: 'failed', error: { code } });
+      expect(model.requests.length).toBeGreaterThan(requests);
+      isWell = true;
+      await engine.runs.retry(run.id);
+      expect(await engine.runs.result(run.id)).toMatchObject({ status: 'completed', output: 'done', turn: 2 });
+      expect(executed).toBe(1);
+      // Nothing of a bad reply is in what the model is sent.
+      expect(model.requests.at(-1)?.messages).toEqual(model.requests[1]?.messages);
+    },
+  );
+
+  it('R210: a reply whose cut calls were told to the model twice is asked for anew', async () => {
+    const cut = { calls: [{ name: 'work' }], finishReason: 'length' as const };
+    const model = scriptedModel([cut, cut, cut, { text: 'done' }]);
+    const definition = agent(model, [tool('work', () => 1)], { truncatedCalls: 'feedback' });
+    const engine = await engineOver(new MemoryRunStore(), definition);
+    const run = await engine.runs.startAndWait(start);
+    expect(run).toMatchObject({ status: 'failed', error: { code: 'OUTPUT_TRUNCATED' } });
+    await engine.runs.retry(run.id);
+    expect(await engine.runs.result(run.id)).toMatchObject({ status: 'completed', output: 'done' });
+  });
+
+  it('RUN-5: the text of a reply that ended badly is the output of the part that failed with it', async () => {
+    const model = scriptedModel([{ text: 'Half', finishReason: 'length' }, { text: 'done' }]);
+    const engine = await engineOver(new MemoryRunStore(), agent(model));
+    const run = await engine.runs.startAndWait(start);
+    expect(run.output).toBe('Half');
+    await engine.runs.restart(run.id);
+    expect(await engine.runs.result(run.id)).toMatchObject({ output: 'done', previous: [{ output: 'Half' }] });
+  });
+
+  describe('at its turn limit', () => {
+    const work = { calls: [{ name: 'work' }] };
+    const limited = async (store = new MemoryRunStore()) => {
+      const model = scriptedModel([work, work, work, { text: 'done' }]);
+      const engine = await engineOver(store, agent(model, [tool('work', () => 1)], { maxTurns: 2 }));
+      const run = await engine.runs.startAndWait(start);
+      expect(run).toMatchObject({ status: 'failed', error: { code: 'MAX_TURNS_EXCEEDED' } });
+      return { engine, model, run };
+    };
+
+    it.each(['retry', 'restart'] as const)('%s is refused without a higher one, and says so', async (verb) => {
+      const { engine, model, run } = await limited();
+      expect(run.error?.message).toContain('retry it with a higher maxTurns');
+      await expect(engine.runs[verb](run.id)).rejects.toMatchObject({
+        code: 'ILLEGAL_TRANSITION',
+        message: expect.stringContaining(`Give ${verb} a higher maxTurns`),
+      });
+      for (const maxTurns of [2, 1, 0, -1, 2.5, '9', null, Number.NaN])
+        await expect(engine.runs[verb](run.id, { maxTurns } as never)).rejects.toMatchObject({
+          code: 'INVALID_REQUEST',
+          message: expect.stringContaining('maxTurns'),
+        });
+      expect((await engine.runs.get(run.id)).status).toBe('failed');
+      expect(model.requests).toHaveLength(2);
+    });
+
+    it('retry with a higher one goes on, in the next process too, and is journaled', async () => {
+      const store = new MemoryRunStore();
+      const { engine, run } = await limited(store);
+      await engine.runs.retry(run.id, { by: 'ann', maxTurns: 3 });
+      expect(await engine.runs.result(run.id)).toMatchObject({ error: { code: 'MAX_TURNS_EXCEEDED' }, turn: 3 });
+      await engine.runs.retry(run.id, { maxTurns: 9 });
+      expect(await engine.runs.result(run.id)).toMatchObject({ status: 'completed', turn: 4 });
+      expect(await entriesOf(store, run.id, 'run.retried')).toMatchObject([
+        { by: 'ann', maxTurns: 3 },
+        { maxTurns: 9 },
+      ]);
+      expect((await rowOf(store, run.id)).frozen.maxTurns).toBe(9);
+    });
+
+    it('restart with a higher one begins anew', async () => {
+      const store = new MemoryRunStore();
+      const { engine, run } = await limited(store);
+      await engine.runs.restart(run.id, { maxTurns: 9 });
+      expect(await engine.runs.result(run.id)).toMatchObject({ status: 'completed', turn: 4, restarts: 1 });
+      expect(await entriesOf(store, run.id, 'run.restarted')).toMatchObject([{ maxTurns: 9 }]);
+    });
   });
 
   it('JRN-11: opens the run again: no error, no end', async () => {

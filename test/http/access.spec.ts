@@ -387,6 +387,13 @@ describe('The authorize hook', () => {
     });
     await host.post(`/agents/runs/${run.id}/resume`, { budget }, { 'x-user': 'boss' }).expect(202);
     expect((await host.runs.result(run.id)).status).toBe('completed');
+    // So is a new turn limit.
+    actions.length = 0;
+    for (const verb of ['retry', 'restart']) {
+      await host.post(`/agents/runs/${run.id}/${verb}`, { maxTurns: 100 }).expect(403);
+    }
+    expect(actions).toEqual(['retry', 'budget', 'read', 'restart', 'budget', 'read']);
+    await host.post(`/agents/runs/${run.id}/restart`, { maxTurns: 100 }, { 'x-user': 'boss' }).expect(202);
     await host.close();
   });
 

@@ -226,6 +226,20 @@ describe.each(ADAPTERS)('The routes on %s', (adapter) => {
     expect((await host.post(`/agents/runs/${done.id}/cancel`).expect(409)).body.code).toBe('ILLEGAL_TRANSITION');
   });
 
+  it('JRN-12: retry a run that used its turns up with a higher limit, which is more to spend', async () => {
+    const prompt = `${'call:echo {}|'.repeat(20)}say:done`;
+    const { body: run } = await host.post('/agents/runs?wait=30', { agent: 'clerk', prompt }).expect(200);
+    expect(run.error.code).toBe('MAX_TURNS_EXCEEDED');
+    const path = `/agents/runs/${run.id}/retry`;
+    expect((await host.post(path, {}).expect(409)).body).toMatchObject({
+      code: 'ILLEGAL_TRANSITION',
+      details: { turn: 20 },
+    });
+    for (const maxTurns of ['21', 0, 20, 20.5, null]) await host.post(path, { maxTurns }).expect(400);
+    await host.post(path, { maxTurns: 21, reason: 'nearly there' }).expect(202);
+    await settled(host, run.id, 'completed');
+  });
+
   it('JRN-10: settle an operation whose outcome is unknown', async () => {
     const { body: stuck } = await host.post('/agents/runs?wait=30', { agent: 'clerk', prompt: 'call:stuck {}|say:ok' });
     const path = `/agents/runs/${stuck.id}/operations/resolve`;

@@ -9,13 +9,12 @@ import type {
   CallerNote,
   RestartOptions,
   ResumeOptions,
+  RetryOptions,
   StartOptions,
   ToolResolution,
 } from '../../contracts/run-requests.js';
 import { phaseOf } from '../../contracts/run-status.js';
-import type { RunVerb } from '../../contracts/run-transitions.js';
 import type { RunChange, RunRecord, WakeNote } from '../../contracts/run.js';
-import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
 import { InputRefusedError } from '../../errors/request/input-refused.error.js';
 import { InvalidAnswerError } from '../../errors/request/invalid-answer.error.js';
 import { OpenInteractionsError } from '../../errors/request/open-interactions.error.js';
@@ -38,6 +37,7 @@ import {
 import { readJson } from './read-json.js';
 import { readMessages } from './read-messages.js';
 import { invalid, isRecord, readBudget, requireId, type FieldProblem } from './read-start-options.js';
+import { decideRestart, decideRetry, readRunAgain } from './run-again.js';
 import { screenInput } from './screen-input.js';
 import { hasBudgetLeft, stillWaiting } from './waiting.js';
 
@@ -72,13 +72,16 @@ export class MoveRuns {
     this.worker.wakeForTakeover();
   }
 
-  /** `failed` or `needs_attention` → `pending`; completed results are kept. @throws IllegalTransitionError, VersionUnavailableError */
-  async retry(runId: string, note: CallerNote = {}): Promise<void> {
-    const told = readNote(note);
+  /**
+   * `failed` or `needs_attention` → `pending`; completed results are kept, and what was unfinished is tried again.
+   * @throws IllegalTransitionError, VersionUnavailableError, InvalidRequestError
+   */
+  async retry(runId: string, options: RetryOptions = {}): Promise<void> {
+    const again = readRunAgain(options);
     const run = await this.callers.load(runId);
     requireVerb(run, 'retry');
     await this.callers.requireExecutable(run);
-    await this.callers.move(runId, true, (locked) => decideRetry(locked, told));
+    await this.callers.move(runId, true, (locked) => decideRetry(locked, again));
     this.worker.wake();
   }
 
@@ -114,7 +117,7 @@ export class MoveRuns {
    * @throws IllegalTransitionError, VersionUnavailableError, InputRefusedError
    */
   async restart(runId: string, options: RestartOptions = {}, given?: StartOptions['messages']): Promise<void> {
-    const told = readNote(options);
+    const again = readRunAgain(options);
     const problems: FieldProblem[] = [];
     const isNew = options.prompt !== undefined || given !== undefined;
     const messages = isNew ? readMessages(options.prompt, given, problems) : null;
@@ -124,7 +127,9 @@ export class MoveRuns {
     await this.callers.requireExecutable(run);
     // What was refused once is not let in by the back door; what passed is not asked about again (STR-2).
     if (messages || run.status === 'blocked') await this.screen(run, messages ?? (await this.callers.inputOf(runId)));
-    await this.callers.moveFolded(runId, true, (locked, state) => decideRestart(locked, messages ?? state.input, told));
+    await this.callers.moveFolded(runId, true, (locked, state) =>
+      decideRestart(locked, messages ?? state.input, again),
+    );
     this.worker.wake();
   }
 
@@ -237,66 +242,6 @@ function decideNewLimit(locked: LockedRun, maxTotalTokens: number, note: CallerN
   return (
     stillWaiting(locked, 'budget', [replaced], change) ??
     becomePending(locked, 'budget', note, [replaced, { type: 'run.resume_requested', at: now, ...note }], change)
-  );
-}
-
-function decideRetry(locked: LockedRun, note: CallerNote): Moved {
-  const { run, now } = locked;
-  requireVerb(run, 'retry');
-  if (run.status === 'needs_attention')
-    return becomePending(locked, 'retried', note, [{ type: 'run.retried', at: now, ...note }], {
-      interruptRequest: null,
-    });
-  const again = takeHeadAgain(locked, 'retry');
-  const entries: JournalEntry[] = [{ type: 'run.retried', at: now, ...note }];
-  return {
-    ...becomePending(locked, 'retried', note, entries, { error: null, output: null, finishedAt: null }),
-    ...again,
-  };
-}
-
-/** A new part; attempt and sequence go on rising, the part before is never rewritten. */
-function decideRestart(locked: LockedRun, messages: Message[], note: CallerNote): Moved {
-  const { run, now } = locked;
-  requireVerb(run, 'restart');
-  const again = takeHeadAgain(locked, 'restart');
-  const restarts = run.restarts + 1;
-  const entries: JournalEntry[] = [{ type: 'run.restarted', at: now, part: restarts + 1, messages, ...note }];
-  const change: RunChange = {
-    restarts,
-    error: null,
-    output: null,
-    finishedAt: null,
-    activeMs: 0,
-    interruptRequest: null,
-    // One that has passed would end the new part before it began.
-    ...(run.deadlineAt !== null && run.deadlineAt <= now && { deadlineAt: null }),
-  };
-  return {
-    ...becomePending(locked, 'restarted', note, entries, change),
-    ...again,
-    inbox: locked.inbox
-      .filter(({ status }) => status === 'queued')
-      .map((message) => ({ ...message, status: 'withdrawn' })),
-  };
-}
-
-/**
- * A settled run may come back to its session only while no later run has started there. A completed one leaves the history until it has completed anew:
- * its messages are no longer those that the session ended with, and nobody may be built on them meanwhile.
- */
-function takeHeadAgain({ run, session }: LockedRun, verb: RunVerb): Pick<Moved, 'session'> {
-  if (!session) return {};
-  const isLatest = session.latestCompletedRunId === run.id;
-  const history = isLatest ? { latestCompletedRunId: run.precedingRunId } : {};
-  // Runs of a parallel session may have taken this one into their history whatever their order.
-  if (session.mode === 'parallel' && (run.status !== 'completed' || session.lastOrder === 1))
-    return { session: history };
-  if (session.mode === 'serial' && session.headRunId === null && session.startedOrder <= (run.sessionOrder ?? 0))
-    return { session: { ...history, headRunId: run.id } };
-  throw new IllegalTransitionError(
-    `Run ${run.id} is ${run.status}: ${verb} is not possible, because another run of session ${session.id} has started since.`,
-    { details: { runId: run.id, status: run.status, verb } },
   );
 }
 

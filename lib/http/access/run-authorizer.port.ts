@@ -24,7 +24,7 @@ import type { RunStatus } from '../../contracts/run-status.js';
  * | `steer` | a message is sent into a run |
  * | `interrupt`, `resume`, `retry`, `restart`, `cancel` | the run is moved |
  * | `takeover` | on top of `resume`: the run is taken from a live owner |
- * | `budget` | tokens are granted or denied; on top of `resume`: the limit is replaced |
+ * | `budget` | tokens are granted or denied; on top of `resume`, `retry` and `restart`: a limit is replaced |
  * | `resolve` | an operation of unknown outcome is settled |
  */
 export type RunAction =

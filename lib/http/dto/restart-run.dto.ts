@@ -1,8 +1,27 @@
 import { ApiOptionalField } from './api-field.decorator.js';
 
+export class RetryAgentRunDto {
+  @ApiOptionalField({
+    type: Number,
+    minimum: 1,
+    description: "The run's limit of model calls from now on; more than it has made.",
+  })
+  maxTurns?: number;
+
+  @ApiOptionalField({ type: String, description: 'Kept in the journal.' })
+  reason?: string;
+}
+
 export class RestartAgentRunDto {
   @ApiOptionalField({ type: String, description: 'Default: what the run was given before.' })
   prompt?: string;
+
+  @ApiOptionalField({
+    type: Number,
+    minimum: 1,
+    description: "The run's limit of model calls from now on; more than it has made.",
+  })
+  maxTurns?: number;
 
   @ApiOptionalField({ type: String, description: 'Kept in the journal.' })
   reason?: string;

@@ -17,7 +17,7 @@ import { AgentRunMessageListDto } from './message-list.dto.js';
 import { AgentRunProblemDto } from './problem.dto.js';
 import { AgentRunReasonDto } from './reason.dto.js';
 import { ResolveOperationDto } from './resolve-operation.dto.js';
-import { RestartAgentRunDto } from './restart-run.dto.js';
+import { RestartAgentRunDto, RetryAgentRunDto } from './restart-run.dto.js';
 import { ResumeAgentRunDto } from './resume-run.dto.js';
 import { AgentRunListDto } from './run-list.dto.js';
 import { AgentRunDto } from './run.dto.js';
@@ -99,7 +99,7 @@ const RUN_ROUTES: Readonly<Record<keyof AgentRunsController, RouteDocumentation>
   retry: {
     summary: 'Tries a failed run, or one that needs attention, again.',
     params: ['id'],
-    body: AgentRunReasonDto,
+    body: RetryAgentRunDto,
     answers: { 202: AgentRunDto },
     problems: [409],
   },

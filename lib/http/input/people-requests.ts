@@ -62,10 +62,26 @@ export function readSteer(body: unknown): SteerBody {
   );
 }
 
-export function readRestart(body: unknown): { reason?: string; prompt?: string } {
+interface RunAgainBody {
+  reason?: string;
+  maxTurns?: number;
+}
+
+export function readRetry(body: unknown): RunAgainBody {
+  return RequestFields.read(body, (fields) => given(runAgain(fields)));
+}
+
+function runAgain(fields: RequestFields) {
+  return {
+    reason: fields.text('reason', { notBlank: true, maxLength: MAX_NOTE }),
+    maxTurns: fields.positiveInteger('maxTurns'),
+  };
+}
+
+export function readRestart(body: unknown): RunAgainBody & { prompt?: string } {
   return RequestFields.read(body, (fields) =>
     given({
-      reason: fields.text('reason', { notBlank: true, maxLength: MAX_NOTE }),
+      ...runAgain(fields),
       prompt: fields.text('prompt', { notBlank: true }),
     }),
   );

@@ -12,7 +12,7 @@ import { usageFromAiSdk } from './usage-from-ai-sdk.js';
 export type MissingFinishReason = 'fail' | 'accept';
 
 /**
- * A `doGenerate` result as our reply: normalised parts, finish reason and usage; nothing of request and response bodies or headers (MOD-9).
+ * A `doGenerate` result as our reply: normalised parts, finish reason and usage; nothing of request and response bodies or headers.
  * @throws UnusableReply when the object is no result
  */
 export function replyFromAiSdk(result: unknown, provider: string, missing: MissingFinishReason = 'fail'): ModelReply {

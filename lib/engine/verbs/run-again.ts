@@ -1,0 +1,122 @@
+import type { JournalEntry } from '../../contracts/journal-entry.js';
+import type { Message } from '../../contracts/message.js';
+import type { LockedRun } from '../../contracts/ports/run-store.port.js';
+import type { CallerNote, RetryOptions } from '../../contracts/run-requests.js';
+import type { RunVerb } from '../../contracts/run-transitions.js';
+import type { RunChange } from '../../contracts/run.js';
+import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
+import { becomePending, noteOf, requireVerb, type Moved } from './caller-transition.js';
+import { invalid, isRecord, type FieldProblem } from './read-start-options.js';
+
+/** What `retry` and `restart` were given besides a prompt. */
+export interface RunAgain {
+  note: CallerNote;
+  /** Null = the run keeps its limit. */
+  maxTurns: number | null;
+}
+
+/** @throws InvalidRequestError */
+export function readRunAgain(options: RetryOptions): RunAgain {
+  const problems: FieldProblem[] = [];
+  const note = noteOf(options, problems);
+  const { maxTurns } = isRecord(options) ? (options as Record<string, unknown>) : {};
+  const isCount = typeof maxTurns === 'number' && Number.isSafeInteger(maxTurns) && maxTurns > 0;
+  if (maxTurns !== undefined && !isCount)
+    problems.push({ field: 'maxTurns', problem: 'must be a whole number above 0' });
+  if (problems.length > 0) throw invalid(problems);
+  return { note, maxTurns: isCount ? maxTurns : null };
+}
+
+export function decideRetry(locked: LockedRun, { note, maxTurns }: RunAgain): Moved {
+  const { run, now } = locked;
+  requireVerb(run, 'retry');
+  const limit = turnLimit(locked, maxTurns, 'retry', run.error?.code === 'MAX_TURNS_EXCEEDED');
+  const entries: JournalEntry[] = [{ type: 'run.retried', at: now, ...limit.fact, ...note }];
+  if (run.status === 'needs_attention')
+    return becomePending(locked, 'retried', note, entries, { interruptRequest: null, ...limit.change });
+  const again = takeHeadAgain(locked, 'retry');
+  return {
+    ...becomePending(locked, 'retried', note, entries, {
+      error: null,
+      output: null,
+      finishedAt: null,
+      ...limit.change,
+    }),
+    ...again,
+  };
+}
+
+/** A new part; attempt and sequence go on rising, the part before is never rewritten. */
+export function decideRestart(locked: LockedRun, messages: Message[], { note, maxTurns }: RunAgain): Moved {
+  const { run, now } = locked;
+  requireVerb(run, 'restart');
+  const limit = turnLimit(locked, maxTurns, 'restart', true);
+  const again = takeHeadAgain(locked, 'restart');
+  const restarts = run.restarts + 1;
+  const entries: JournalEntry[] = [
+    { type: 'run.restarted', at: now, part: restarts + 1, messages, ...limit.fact, ...note },
+  ];
+  const change: RunChange = {
+    ...limit.change,
+    restarts,
+    error: null,
+    output: null,
+    finishedAt: null,
+    activeMs: 0,
+    interruptRequest: null,
+    // One that has passed would end the new part before it began.
+    ...(run.deadlineAt !== null && run.deadlineAt <= now && { deadlineAt: null }),
+  };
+  return {
+    ...becomePending(locked, 'restarted', note, entries, change),
+    ...again,
+    inbox: locked.inbox
+      .filter(({ status }) => status === 'queued')
+      .map((message) => ({ ...message, status: 'withdrawn' })),
+  };
+}
+
+/**
+ * A settled run may come back to its session only while no later run has started there. A completed one leaves the history until it has completed anew:
+ * its messages are no longer those that the session ended with, and nobody may be built on them meanwhile.
+ */
+function takeHeadAgain({ run, session }: LockedRun, verb: RunVerb): Pick<Moved, 'session'> {
+  if (!session) return {};
+  const isLatest = session.latestCompletedRunId === run.id;
+  const history = isLatest ? { latestCompletedRunId: run.precedingRunId } : {};
+  // Runs of a parallel session may have taken this one into their history whatever their order.
+  if (session.mode === 'parallel' && (run.status !== 'completed' || session.lastOrder === 1))
+    return { session: history };
+  if (session.mode === 'serial' && session.headRunId === null && session.startedOrder <= (run.sessionOrder ?? 0))
+    return { session: { ...history, headRunId: run.id } };
+  throw new IllegalTransitionError(
+    `Run ${run.id} is ${run.status}: ${verb} is not possible, because another run of session ${session.id} has started since.`,
+    { details: { runId: run.id, status: run.status, verb } },
+  );
+}
+
+/**
+ * The turn limit from now on. It counts over the whole run, so that one which is used up would end the run again before its next request.
+ * @param needsTurn whether the run goes on with a new request
+ */
+function turnLimit(
+  { run }: LockedRun,
+  maxTurns: number | null,
+  verb: RunVerb,
+  needsTurn: boolean,
+): { change: RunChange; fact: { maxTurns?: number } } {
+  const made = run.totals.turn;
+  if (maxTurns !== null) {
+    if (maxTurns <= made)
+      throw invalid([
+        { field: 'maxTurns', problem: `must be more than ${made}, the model calls that the run has made` },
+      ]);
+    return { change: { frozen: { ...run.frozen, maxTurns } }, fact: { maxTurns } };
+  }
+  if (needsTurn && run.frozen.maxTurns <= made)
+    throw new IllegalTransitionError(
+      `Run ${run.id} is ${run.status}: ${verb} is not possible, because it has made ${made} model calls and its limit (maxTurns) is ${run.frozen.maxTurns}. Give ${verb} a higher maxTurns.`,
+      { details: { runId: run.id, status: run.status, verb, turn: made, maxTurns: run.frozen.maxTurns } },
+    );
+  return { change: {}, fact: {} };
+}
