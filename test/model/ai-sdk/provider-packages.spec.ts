@@ -3,11 +3,6 @@
  * option that the packages have for it.
  */
 import { readFileSync } from 'node:fs';
-import { createAnthropic } from '@ai-sdk/anthropic';
-import { createDeepSeek } from '@ai-sdk/deepseek';
-import { createGoogleGenerativeAI } from '@ai-sdk/google';
-import { createGroq } from '@ai-sdk/groq';
-import { createMistral } from '@ai-sdk/mistral';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { JsonObject } from '../../../lib/contracts/json.js';
 import type { ToolDefinition } from '../../../lib/contracts/tool-definition.js';
@@ -24,14 +19,21 @@ const payload = <T>(name: string) =>
   JSON.parse(readFileSync(new URL(`payloads/${name}.json`, import.meta.url), 'utf8')) as T;
 
 type Package = (options: { apiKey: string; baseURL: string; fetch: typeof fetch }) => AiSdkModel;
+
+/** By its name, so that the type check need not read the declarations of every provider. */
+async function load(name: string, create: string, modelId = 'm'): Promise<Package> {
+  const found = (await import(`@ai-sdk/${name}`)) as Record<string, (options: object) => (id: string) => AiSdkModel>;
+  return (options) => found[create]!(options)(modelId);
+}
+
 const chatPackages: Record<string, Package> = {
   'openai-compatible': (options) => createOpenAICompatible({ name: 'acme', ...options })('m'),
-  mistral: (options) => createMistral(options)('m'),
-  groq: (options) => createGroq(options)('m'),
-  deepseek: (options) => createDeepSeek(options)('m'),
+  mistral: await load('mistral', 'createMistral'),
+  groq: await load('groq', 'createGroq'),
+  deepseek: await load('deepseek', 'createDeepSeek'),
 };
-const google: Package = (options) => createGoogleGenerativeAI(options)('gemini-2.5-flash');
-const anthropic: Package = (options) => createAnthropic(options)('claude-sonnet-4-5');
+const google = await load('google', 'createGoogleGenerativeAI', 'gemini-2.5-flash');
+const anthropic = await load('anthropic', 'createAnthropic', 'claude-sonnet-4-5');
 
 interface Answer {
   status?: number;
