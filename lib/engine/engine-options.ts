@@ -38,7 +38,7 @@ export const DEFAULT_ENGINE_OPTIONS: Readonly<EngineOptions> = Object.freeze({
   pollMs: 1_000,
   pollIdleMs: 5_000,
   maxConcurrentRuns: 10,
-  shutdownTimeoutMs: 10_000,
+  shutdownTimeoutMs: 7_000,
   maxRecoveries: 5,
   unknownVersionAfterMs: 60_000,
   maxPendingRuns: 10_000,

@@ -24,4 +24,6 @@ export interface EnginePorts {
   /** Decides approvals in the moment; null = people do. */
   approvalResolver: ApprovalResolver | null;
   options: EngineOptions;
+  /** Awaited before a run is accepted, where the application is not up yet; null once it is. */
+  beforeStart: (() => Promise<void>) | null;
 }

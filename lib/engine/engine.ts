@@ -8,6 +8,7 @@ import { RunRecovery } from './run-recovery.js';
 import { RunService } from './run-service.js';
 import { RunSignals } from './run-signals.js';
 import { RunWorker } from './run-worker.js';
+import { Unanswered } from './unanswered.js';
 import { AnswerInteraction } from './verbs/answer-interaction.js';
 import { CallerTransition } from './verbs/caller-transition.js';
 import { MoveRuns } from './verbs/move-runs.js';
@@ -22,18 +23,23 @@ export interface Engine {
   recovery: RunRecovery;
   metrics: RunMetrics;
   ports: EnginePorts;
+  /** Callers that wait for runs get them as they are, now and from now on: this process is about to end. */
+  stopWaiting(): void;
+  /** Resolves when every verb that has begun was answered, or so many ms later. */
+  answered(ms: number): Promise<void>;
 }
 
 export function createEngine(ports: EnginePorts): Engine {
   const fold = new JournalFold(ports.digester);
   const signals = new RunSignals(ports.clock);
   const publisher = new LifecyclePublisher(ports, signals);
+  const unanswered = new Unanswered(ports.clock);
   const worker = new RunWorker(ports, fold, publisher);
-  const callers = new CallerTransition(ports, fold, publisher);
+  const callers = new CallerTransition(ports, fold, publisher, unanswered);
   const runs = new RunService(
     ports,
-    new StartRun(ports, fold, worker, publisher, new PendingLimit(ports)),
-    new ReadRuns(ports, fold, signals),
+    new StartRun(ports, fold, worker, publisher, new PendingLimit(ports), unanswered),
+    new ReadRuns(ports, fold, signals, unanswered),
     new MoveRuns(ports, worker, callers),
     {
       answering: new AnswerInteraction(ports, worker, callers),
@@ -47,5 +53,7 @@ export function createEngine(ports: EnginePorts): Engine {
     recovery: new RunRecovery(ports, worker, publisher, callers),
     metrics: new RunMetrics(ports.store),
     ports,
+    stopWaiting: () => signals.release(),
+    answered: (ms) => unanswered.settled(ms),
   };
 }

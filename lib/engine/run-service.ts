@@ -34,6 +34,7 @@ import type {
 } from '../contracts/run-view.js';
 import { isSettled } from '../contracts/run-status.js';
 import type { RunRecord } from '../contracts/run.js';
+import { AgentRunsError } from '../errors/agent-runs.error.js';
 import type { EnginePorts } from './engine-ports.js';
 import { presentInteraction, presentRun } from './run-presenter.js';
 import type { AnswerInteraction } from './verbs/answer-interaction.js';
@@ -79,10 +80,19 @@ export class RunService {
       await this.moving.resume(run.id);
   }
 
-  /** `start`, then `result`. Not with a transaction: nothing runs before that commits. */
+  /**
+   * `start`, then `result`; as it was accepted where the store stops answering meanwhile. Not with a transaction: nothing runs before that commits.
+   * While this process shuts down it does not wait: look at `phase`. Give a `requestId`, so that a caller who never got the answer may ask again.
+   */
   async startAndWait(options: StartOptions, wait?: WaitOptions): Promise<Run> {
     const started = await this.start(options);
-    return this.reading.result(started.id, wait);
+    try {
+      const run = await this.reading.result(started.id, wait);
+      return started.deduplicated ? { ...run, deduplicated: true } : run;
+    } catch (error) {
+      if (AgentRunsError.is(error, 'STORE_UNAVAILABLE')) return started;
+      throw error;
+    }
   }
 
   /** @throws RunNotFoundError */
@@ -110,7 +120,9 @@ export class RunService {
     return this.reading.sessionMessages(sessionId, options);
   }
 
-  /** Resolves when the run is settled or suspended, or the wait ends; then with the state it has. Giving up touches nothing. */
+  /**
+   * Resolves when the run is settled or suspended, when the wait ends, or when this process shuts down; then with the state it has. Giving up touches nothing.
+   */
   result(runId: string, wait?: WaitOptions): Promise<Run> {
     return this.reading.result(runId, wait);
   }

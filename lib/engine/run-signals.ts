@@ -4,7 +4,20 @@ import type { Clock } from '../contracts/ports/clock.port.js';
 export class RunSignals {
   private readonly waiters = new Map<string, Set<() => void>>();
 
+  /** Nobody waits any more: this process is about to end. */
+  private released = false;
+
   constructor(private readonly clock: Clock) {}
+
+  get isReleased(): boolean {
+    return this.released;
+  }
+
+  /** Lets all waiters go, and those that come. */
+  release(): void {
+    this.released = true;
+    for (const runId of [...this.waiters.keys()]) this.moved(runId);
+  }
 
   moved(runId: string): void {
     const waiting = this.waiters.get(runId);

@@ -314,8 +314,10 @@ export class RunWorker {
   // ---- letting go ----
 
   private async drainOnce(): Promise<void> {
-    if (this.state === 'off' || this.state === 'failed') return;
+    if (this.state === 'failed' || !this.ports.options.worker) return;
+    const { state } = this;
     this.state = 'draining';
+    if (state === 'off') return;
     for (const cancel of this.timers) cancel();
     this.timers.clear();
     try {

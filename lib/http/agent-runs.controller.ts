@@ -16,10 +16,12 @@ import type {
   RunSummaryView,
 } from '../contracts/run-view.js';
 import { RunService } from '../engine/run-service.js';
+import { AgentRunsError } from '../errors/agent-runs.error.js';
 import type { HttpRequestLike } from './access/actor-resolver.port.js';
 import { CurrentActor } from './access/current-actor.decorator.js';
 import { RunAccess } from './access/run-access.service.js';
 import type { RunAction } from './access/run-authorizer.port.js';
+import { clientLeft } from './answer/client-left.js';
 import { HttpAnswer } from './answer/http-answer.js';
 import { httpProblem } from './answer/http-problem.mapper.js';
 import { acceptsJson } from './input/accepts-json.js';
@@ -65,7 +67,7 @@ export abstract class AgentRunsController {
     const run = await this.access.start(actor, readStart(body), (allowed) => this.runs.start({ ...allowed, actor }));
     const headers: Record<string, string> = run.deduplicated ? {} : { Location: this.locationOf(request, run.id) };
     if (wait === undefined) return new HttpAnswer(run.deduplicated ? 200 : 202, run, headers);
-    const waited = await this.runs.result(run.id, { timeout: Math.max(1, wait * 1000) });
+    const waited = await this.wait(request, run, wait);
     const isAtRest = waited.phase === 'settled' || waited.phase === 'suspended';
     return new HttpAnswer(isAtRest ? 200 : 202, run.deduplicated ? { ...waited, deduplicated: true } : waited, headers);
   }
@@ -207,6 +209,19 @@ export abstract class AgentRunsController {
     requireJson(request);
     const runId = await this.allowed(actor, 'resolve', id);
     return this.runs.resolveTool(runId, { ...readResolution(body), by: actor.id });
+  }
+
+  /** The run as it was accepted where the store stops answering meanwhile: a client that is told otherwise starts it again. */
+  private async wait(request: HttpRequestLike, run: Run, seconds: number): Promise<Run> {
+    const { signal, stop } = clientLeft(request);
+    try {
+      return await this.runs.result(run.id, { timeout: Math.max(1, seconds * 1000), signal });
+    } catch (error) {
+      if (AgentRunsError.is(error, 'STORE_UNAVAILABLE')) return run;
+      throw error;
+    } finally {
+      stop();
+    }
   }
 
   private async allowed(actor: Actor, action: RunAction, id: unknown) {

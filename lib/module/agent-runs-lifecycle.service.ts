@@ -1,18 +1,14 @@
-/**
- * The order of things: discovery and checks in `onModuleInit`; the store, claiming and jobs in `onApplicationBootstrap`; on shutdown jobs stop, the
- * worker drains while its heartbeats go on, and the store closes, all in `beforeApplicationShutdown`, where the host's database is still open.
- * Hooks are idempotent, and those of the shutdown never reject: on Nest 11 that would leave the database open.
- */
 import {
   type BeforeApplicationShutdown,
   Inject,
   Injectable,
   Logger,
   type OnApplicationBootstrap,
+  type OnApplicationShutdown,
   type OnModuleInit,
   Optional,
 } from '@nestjs/common';
-import { ModuleRef, ModulesContainer } from '@nestjs/core';
+import { HttpAdapterHost, LazyModuleLoader, ModuleRef, ModulesContainer } from '@nestjs/core';
 import type { RunObserver } from '../contracts/ports/run-observer.port.js';
 import { RunStore } from '../contracts/ports/run-store.port.js';
 import { AGENT_RUNS_STORE } from '../decorators/agent-runs-store.tokens.js';
@@ -22,6 +18,7 @@ import { RegistrationService } from '../discovery/registration.service.js';
 import { askUserTool } from '../engine/ask-user-tool.js';
 import { endedWithin } from '../engine/ended-within.js';
 import type { Engine } from '../engine/engine.js';
+import { ProblemList } from '../discovery/problem-list.js';
 import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
 import { IntervalTrigger } from '../schedule/interval-trigger.js';
 import type { JobTrigger } from '../schedule/job-trigger.js';
@@ -35,22 +32,38 @@ import {
   AGENT_RUNS_STORE_CHECK,
   type StoreCheck,
 } from './agent-runs-module.tokens.js';
+import { afterBootstrapHooks, afterLazyLoads } from './boot-completion.js';
 import { checkStore, refuseForgetfulStore, refuseSecondModule } from './boot-checks.js';
 import { DiagnosticsChannelObserver } from './diagnostics-channel-observer.js';
 import type { ModuleSettings } from './module-settings.js';
+import { endByRepeatedSignal, keepProcessAlive, stopListening } from './process-end.js';
 import { RedactingObserver } from './redacting-observer.js';
 import { watchShutdownHooks } from './shutdown-hooks-watch.js';
 import { startUpLine } from './start-up-line.js';
 
+/** How long callers whose request has been committed may take to be answered, before the store closes. */
+const LAST_ANSWERS_MS = 1_000;
+
+/**
+ * The order of things. Discovery and checks in `onModuleInit`; the store opens in `onApplicationBootstrap`, or when a run is started before; claiming and
+ * jobs begin when the bootstrap hooks of the whole application have ended. On shutdown the port closes, waiting callers are answered, jobs stop, the worker
+ * drains while its heartbeats go on, and the store closes, all in `beforeApplicationShutdown`, where the host's database is still open.
+ * Hooks are idempotent, and those of the shutdown never reject: on Nest 11 that would leave the database open.
+ */
 @Injectable()
-export class AgentRunsLifecycle implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
+export class AgentRunsLifecycle
+  implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown
+{
   private readonly logger = new Logger('AgentRunsModule');
+  private readonly diagnostics = new DiagnosticsChannelObserver();
+  private readonly observed = new Set<RunObserver>();
   private initialised: Promise<void> | null = null;
+  private opened: Promise<void> | null = null;
   private started: Promise<void> | null = null;
   private stopped: Promise<void> | null = null;
   private trigger: JobTrigger | null = null;
   private jobs: RunJob[] = [];
-  private unwatch: (() => void) | null = null;
+  private letGo: (() => void)[] = [];
 
   constructor(
     @Inject(AGENT_RUNS_SETTINGS) private readonly settings: ModuleSettings,
@@ -61,6 +74,8 @@ export class AgentRunsLifecycle implements OnModuleInit, OnApplicationBootstrap,
     @Inject(RegistrationService) private readonly registration: RegistrationService,
     @Inject(ModulesContainer) private readonly modules: ModulesContainer,
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
+    @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
+    @Inject(LazyModuleLoader) private readonly lazyModules: LazyModuleLoader,
     @Optional() @Inject(RunStore) private readonly hostStore?: RunStore,
     @Optional() @Inject(AGENT_RUNS_STORE_CHECK) private readonly storeCheck?: StoreCheck,
   ) {}
@@ -70,20 +85,35 @@ export class AgentRunsLifecycle implements OnModuleInit, OnApplicationBootstrap,
   }
 
   onApplicationBootstrap(): Promise<void> {
-    return (this.started ??= this.start());
+    return this.open();
   }
 
   beforeApplicationShutdown(): Promise<void> {
     return (this.stopped ??= this.stop());
   }
 
+  onApplicationShutdown(signal?: string): void {
+    endByRepeatedSignal(signal);
+  }
+
   /** @throws InvalidConfigurationError with everything that is wrong */
   private async initialise(): Promise<void> {
-    const { settings, store, engine } = this;
+    const { settings, store } = this;
     const { problems } = settings;
     refuseSecondModule(this.modules, problems);
     checkStore(store, this.hostStore === undefined, this.modules, problems);
     refuseForgetfulStore(store, settings.allowMemoryStore, problems);
+    this.trigger = (await problems.attemptAsync(() => this.findTrigger())) ?? null;
+    await this.register(problems);
+    // A hook of the host may start runs before the worker begins.
+    this.engine.ports.beforeStart = () => this.open();
+    afterLazyLoads(this.lazyModules, this.modules, () => this.register(new ProblemList()));
+    afterBootstrapHooks(this.modules, () => (this.started ??= this.start()));
+  }
+
+  /** Keeps the agents and tools of all modules that are there. @throws InvalidConfigurationError, nothing kept */
+  private async register(problems: ProblemList): Promise<void> {
+    const { settings, store, engine } = this;
     const { agents, tools, observers, guardrail, approvalResolver } = await this.registration.register(
       {
         ...settings,
@@ -97,20 +127,32 @@ export class AgentRunsLifecycle implements OnModuleInit, OnApplicationBootstrap,
     );
     for (const problem of this.storeCheck?.({ transactionalTools: transactionalAmong(tools) }) ?? [])
       problems.add(problem);
-    this.trigger = (await problems.attemptAsync(() => this.findTrigger())) ?? null;
     if (problems.all.length > 0) throw new InvalidConfigurationError(problems.all);
     this.registry.keep(agents);
     engine.ports.guardrail = guardrail;
     engine.ports.approvalResolver = approvalResolver;
-    this.observe([new DiagnosticsChannelObserver(), ...observers]);
+    this.observe(observers);
+    engine.worker.wake();
+  }
+
+  private open(): Promise<void> {
+    const opening = (this.opened ??= this.openStore());
+    // The next caller tries again.
+    opening.catch(() => (this.opened = null));
+    return opening;
+  }
+
+  private async openStore(): Promise<void> {
+    await this.store.open();
+    this.respectStore();
+    this.engine.ports.beforeStart = null;
   }
 
   private async start(): Promise<void> {
     const { store, engine, settings } = this;
-    await store.open();
-    this.respectStore();
     // A signal may have come while the store opened.
     if (this.stopped) return;
+    if (settings.engine.worker) this.letGo.push(keepProcessAlive());
     await engine.worker.start();
     if (this.stopped) return;
     if (this.trigger) {
@@ -119,7 +161,7 @@ export class AgentRunsLifecycle implements OnModuleInit, OnApplicationBootstrap,
     }
     this.logger.log(startUpLine(store.traits.name, this.registry, settings));
     if (settings.engine.worker) {
-      this.unwatch = watchShutdownHooks(engine.ports.clock, (message) => this.logger.warn(message));
+      this.letGo.push(watchShutdownHooks(engine.ports.clock, (message) => this.logger.warn(message)));
     }
   }
 
@@ -135,20 +177,23 @@ export class AgentRunsLifecycle implements OnModuleInit, OnApplicationBootstrap,
   }
 
   private async stop(): Promise<void> {
+    const { engine } = this;
+    const { clock, options } = engine.ports;
+    await this.quietly('closing the port', () => stopListening(this.adapterHost));
+    engine.stopWaiting();
     await this.quietly('stopping the recovery jobs', () => {
-      this.unwatch?.();
       for (const job of this.jobs) job.stop();
       this.trigger?.stop();
     });
-    await this.startSettled();
-    await this.quietly('draining the worker', () => this.engine.worker.drain());
+    // Begins at once, so that a start of the worker that is under way claims nothing.
+    const drained = this.quietly('draining the worker', () => engine.worker.drain());
+    const starting = Promise.allSettled([this.opened, this.started]);
+    // A database that never answers must not hold the shutdown.
+    await endedWithin(clock, options.shutdownTimeoutMs, starting);
+    await drained;
+    await engine.answered(LAST_ANSWERS_MS);
     await this.quietly('closing the store', () => this.store.close());
-  }
-
-  /** Claims must not begin after the drain has looked; but a database that never answers must not hold the shutdown. */
-  private async startSettled(): Promise<void> {
-    const { clock, options } = this.engine.ports;
-    if (this.started) await endedWithin(clock, options.shutdownTimeoutMs, this.started);
+    for (const end of this.letGo) end();
   }
 
   private async quietly(what: string, work: () => void | Promise<void>): Promise<void> {
@@ -172,8 +217,10 @@ export class AgentRunsLifecycle implements OnModuleInit, OnApplicationBootstrap,
 
   private observe(found: readonly RunObserver[]): void {
     const { redactKeys } = this.settings;
+    const unknown = [this.diagnostics, ...found].filter((observer) => !this.observed.has(observer));
+    for (const observer of unknown) this.observed.add(observer);
     this.observers.push(
-      ...found.map((observer) => (redactKeys.length === 0 ? observer : new RedactingObserver(observer, redactKeys))),
+      ...unknown.map((observer) => (redactKeys.length === 0 ? observer : new RedactingObserver(observer, redactKeys))),
     );
   }
 }

@@ -19,7 +19,7 @@ export interface AgentRunsModuleOptions {
   pollInterval?: Duration;
   /** Runs executed at a time in this process. Default 10. */
   maxConcurrentRuns?: number;
-  /** How long a shutdown waits for calls in flight before it aborts them. Default `10s`. */
+  /** How long a shutdown waits for calls in flight before it aborts them. With the graces after it that stays within the 10 s after which Docker kills. Default `7s`. */
   shutdownTimeout?: Duration;
   /** Lost leases in a row without a committed result in between, before a person is asked. Default 5. */
   maxRecoveries?: number;

@@ -30,6 +30,7 @@ import {
   AGENT_RUNS_SETTINGS,
   AGENT_RUNS_STRUCTURE,
 } from './agent-runs-module.tokens.js';
+import { refuseStartsBeforeDiscovery } from './boot-completion.js';
 import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } from './configurable-module.js';
 import { type ModuleSettings, resolveSettings } from './module-settings.js';
 import { NestEngineLog } from './nest-engine-log.js';
@@ -74,6 +75,7 @@ const providers: Provider[] = [
         // Found in onModuleInit, together with the observers.
         guardrail: null,
         approvalResolver: null,
+        beforeStart: refuseStartsBeforeDiscovery,
       }),
     inject: [AGENT_RUNS_SETTINGS, AGENT_RUNS_STORE, AgentRegistry, AGENT_RUNS_OBSERVERS],
   },

@@ -187,6 +187,8 @@ describe('submitting a run', () => {
       const model = scriptedModel([{ text: 'done' }]);
       const engine = await engineOver(store, agent(model));
       store.fail('create', { lost: true });
+      // Nor does the look at what became of it come through.
+      store.fail('load');
       await expect(engine.runs.start({ ...start, requestId: 'q' })).rejects.toMatchObject({
         code: 'STORE_UNAVAILABLE',
       });

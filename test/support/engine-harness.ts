@@ -146,6 +146,7 @@ export async function engineOver(
     log: { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') },
     guardrail: null,
     approvalResolver: null,
+    beforeStart: null,
     observers: [{ onEvent: (event) => void told.push(event) }],
     options: { ...DEFAULT_ENGINE_OPTIONS, pollMs: 20, pollIdleMs: 20, shutdownTimeoutMs: 2_000, ...options },
     ...ports,

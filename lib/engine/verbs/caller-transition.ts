@@ -18,6 +18,7 @@ import type { JournalFold } from '../journal/fold-journal.js';
 import { readRunState } from '../journal/read-whole-journal.js';
 import type { RunState } from '../journal/run-state.js';
 import type { LifecyclePublisher } from '../lifecycle-publisher.js';
+import type { Unanswered } from '../unanswered.js';
 import { notFound } from './read-runs.js';
 import { invalid, isRecord, requireId, type FieldProblem } from './read-start-options.js';
 
@@ -32,10 +33,15 @@ export class CallerTransition {
     private readonly ports: EnginePorts,
     private readonly fold: JournalFold,
     private readonly publisher: LifecyclePublisher,
+    private readonly unanswered: Unanswered,
   ) {}
 
   /** @throws RunNotFoundError, and whatever the decider refuses with */
-  async move(runId: string, session: boolean, decide: (locked: LockedRun) => Moved): Promise<RunRecord> {
+  move(runId: string, session: boolean, decide: (locked: LockedRun) => Moved): Promise<RunRecord> {
+    return this.unanswered.watch(this.moveNow(runId, session, decide));
+  }
+
+  private async moveNow(runId: string, session: boolean, decide: (locked: LockedRun) => Moved): Promise<RunRecord> {
     let advanced: { locked: LockedRun; decision: Moved } | null = null;
     const answer = await this.ports.store.transition({
       runId: requireId('runId', runId),

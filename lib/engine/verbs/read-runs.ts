@@ -28,6 +28,7 @@ import { readRunState } from '../journal/read-whole-journal.js';
 import { presentInteraction, presentOperations, presentRun, presentSummary } from '../run-presenter.js';
 import type { RunSignals } from '../run-signals.js';
 import { readHistory } from '../sessions.js';
+import type { Unanswered } from '../unanswered.js';
 import {
   invalid,
   readDuration,
@@ -51,9 +52,14 @@ export class ReadRuns {
     private readonly ports: EnginePorts,
     private readonly fold: JournalFold,
     private readonly signals: RunSignals,
+    private readonly unanswered: Unanswered,
   ) {}
 
-  async get(runId: string): Promise<Run> {
+  get(runId: string): Promise<Run> {
+    return this.unanswered.watch(this.getNow(runId));
+  }
+
+  private async getNow(runId: string): Promise<Run> {
     const id = requireId('runId', runId);
     const loaded = await this.ports.store.load(id);
     if (!loaded) throw notFound(id);
@@ -153,7 +159,7 @@ export class ReadRuns {
     return readHistory(this.ports.store, this.fold, session?.latestCompletedRunId ?? null);
   }
 
-  /** Resolves when the run is settled or suspended, or when the wait ends: then with the state it has. */
+  /** Resolves when the run is settled or suspended, or when the wait or this process ends: then with the state it has. */
   async result(runId: string, options: WaitOptions = {}): Promise<Run> {
     requireOptions(options);
     const { timeout, signal } = options;
@@ -166,7 +172,8 @@ export class ReadRuns {
       const { moved, stop } = this.signals.listen(runId, Math.min(LOOK_AGAIN_MS, leftMs), signal);
       try {
         const run = await this.get(runId);
-        if (run.phase === 'settled' || run.phase === 'suspended' || leftMs <= 0 || signal?.aborted) return run;
+        const isOver = run.phase === 'settled' || run.phase === 'suspended' || leftMs <= 0;
+        if (isOver || signal?.aborted || this.signals.isReleased) return run;
         await moved;
       } finally {
         stop();

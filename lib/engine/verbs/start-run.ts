@@ -2,6 +2,7 @@
  * `start`: the run and its first entry are committed before any work. In a process with a free slot the run is born claimed: submission, claim
  * and the first model intent are one commit, and the model is called right after it.
  */
+import type { Actor } from '../../contracts/actor.js';
 import type { AgentDefinition } from '../../contracts/agent-definition.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { JsonValue } from '../../contracts/json.js';
@@ -23,6 +24,7 @@ import { readStartOptions } from './read-start-options.js';
 import { screenInput } from './screen-input.js';
 import { admissionRefusal, existingRun, ownershipRefusal, type Draft } from './start-admission.js';
 import { recordedFailure } from '../values/recorded-error.js';
+import type { Unanswered } from '../unanswered.js';
 
 type Insert = Extract<CreateDecision, { do: 'insert' }>;
 
@@ -38,22 +40,41 @@ export class StartRun {
     private readonly worker: RunWorker,
     private readonly publisher: LifecyclePublisher,
     private readonly pending: PendingLimit,
+    private readonly unanswered: Unanswered,
   ) {}
 
   /** @throws InvalidRequestError, AgentNotFoundError, SessionBusyError, RequestConflictError, RunExistsError, TooManyPendingError, PayloadTooLargeError, ForbiddenError, StoreUnavailableError */
-  async start(options: StartOptions, context: StartContext = {}): Promise<Started> {
+  start(options: StartOptions, context: StartContext = {}): Promise<Started> {
+    return this.unanswered.watch(this.startNow(options, context));
+  }
+
+  private async startNow(options: StartOptions, context: StartContext): Promise<Started> {
     if (this.worker.brokenBy) throw this.worker.brokenBy;
+    if (this.ports.beforeStart) await this.ports.beforeStart();
     const draft = await this.draft(options, context);
     const refusal = await this.screen(draft);
     const release = context.transaction === undefined && !refusal ? this.worker.reserve(draft.id) : null;
     try {
       return await this.create({ ...draft, refusal }, context, release !== null);
     } catch (error) {
-      if (release && AgentRunsError.is(error) && error.family === 'store') this.worker.doubt(draft.id);
-      throw error;
+      if (!AgentRunsError.is(error) || error.family !== 'store') throw error;
+      if (release) this.worker.doubt(draft.id);
+      const run = error.retryable && context.transaction === undefined ? await this.committed(draft) : null;
+      if (!run) throw error;
+      return { run, created: true };
     } finally {
       release?.();
     }
+  }
+
+  /** The answer to a commit may be lost: a run that exists must not be answered as if it did not, or it is started once more. */
+  private async committed({ id, requestDigest, input }: Draft): Promise<RunRecord | null> {
+    const loaded = await this.ports.store.load(id).catch(() => null);
+    const { canonical } = this.ports.digester;
+    const asText = (actor: Actor | null): string => canonical(actor as unknown as JsonValue);
+    // An id that the caller gave may be somebody else's run.
+    const isOurs = loaded?.run.requestDigest === requestDigest && asText(loaded.run.actor) === asText(input.actor);
+    return isOurs ? loaded.run : null;
   }
 
   private async create(draft: Draft, context: StartContext, mayClaim: boolean): Promise<Started> {
