@@ -5,7 +5,7 @@
 import type { Actor } from './actor.js';
 import type { InteractionDecision, InteractionKind, Question } from './interaction.js';
 import type { JsonObject, JsonValue } from './json.js';
-import type { AssistantMessage, Message, ToolOutcome } from './message.js';
+import type { AssistantMessage, Message, ToolOutcome, UserMessage } from './message.js';
 import type { OperationCut } from './operation.js';
 import type { RecordedText } from './recorded-text.js';
 import type { RecoveryPolicy } from './recovery-policy.js';
@@ -77,6 +77,12 @@ export interface RunSubmitted extends At {
   type: 'run.submitted';
   messages: Message[];
   actor?: Actor;
+}
+/** What runs of the session did that ended without an answer; fixed when this run was first claimed. */
+export interface HistoryEffects extends At {
+  type: 'history.effects';
+  /** Stands between the history and the run's own input. */
+  message: UserMessage;
 }
 export interface RunQueued extends At {
   type: 'run.queued';
@@ -314,6 +320,7 @@ export interface BudgetEntry extends At {
 
 export type JournalEntry =
   | RunSubmitted
+  | HistoryEffects
   | RunQueued
   | RunDequeued
   | RunClaimed

@@ -92,9 +92,14 @@ export interface SystemMessage extends MessageIdentity {
 export interface UserMessage extends MessageIdentity {
   role: 'user';
   content: UserPart[];
-  /** `steering` for a message that was delivered into a running run. */
-  kind?: 'steering';
+  /**
+   * `steering` for a message that was delivered into a running run; `effects` for the note about what earlier runs of the session did that ended without
+   * an answer.
+   */
+  kind?: 'steering' | 'effects';
   sender?: string;
+  /** Of an `effects` note: the runs it is about. */
+  runIds?: string[];
 }
 
 export interface AssistantMessage extends MessageIdentity {

@@ -3,6 +3,7 @@
  * Pure decider; also the place where a run that keeps losing its owners is handed to a person instead.
  */
 import type { JournalEntry } from '../contracts/journal-entry.js';
+import type { UserMessage } from '../contracts/message.js';
 import type { LockedRun, TransitionDecision } from '../contracts/ports/run-store.port.js';
 import type { ClaimCause, RunChange } from '../contracts/run.js';
 import type { Attention } from '../contracts/run-status.js';
@@ -17,6 +18,8 @@ export interface ClaimOptions {
   definitionHash: string;
   /** What the claimer has folded: intents may only join the claim when the journal has not moved since. */
   known: RunState;
+  /** What the run is told about earlier ones of its session, once, with its first claim. */
+  note: UserMessage | null;
   /** Intents to commit with the claim, and the totals after them; empty when the first step needs more thought. */
   intents: JournalEntry[];
   totalsAfterIntents: LockedRun['run']['totals'];
@@ -66,6 +69,9 @@ export function decideClaim(locked: LockedRun, options: ClaimOptions): Transitio
   const withIntents = !expired && !inboxWaiting && isKnown && options.intents.length > 0;
   const entries: JournalEntry[] = [
     ...lostLease,
+    ...(options.note && run.attempt === 0
+      ? [{ type: 'history.effects', at: now, message: options.note } as const]
+      : []),
     claimEntry(locked, attempt, options),
     ...(withIntents ? options.intents : []),
   ];

@@ -3,6 +3,7 @@
  * has costs no attempt. The first step's intents travel with the claim.
  */
 import type { AgentDefinition } from '../contracts/agent-definition.js';
+import type { UserMessage } from '../contracts/message.js';
 import type { Attention, RunStatus } from '../contracts/run-status.js';
 import type { RunRecord } from '../contracts/run.js';
 import { AgentRunsError } from '../errors/agent-runs.error.js';
@@ -15,6 +16,7 @@ import { catchUp, readRunState } from './journal/read-whole-journal.js';
 import type { RunState } from './journal/run-state.js';
 import type { LifecyclePublisher } from './lifecycle-publisher.js';
 import { nextAction, type NextAction } from './next-action.js';
+import { effectsNote } from './session-effects.js';
 import { readHistory } from './sessions.js';
 import { recordedText } from './values/recorded-error.js';
 
@@ -22,6 +24,7 @@ interface Prepared {
   agent: AgentDefinition;
   state: RunState;
   historyRunId: string | null;
+  note: UserMessage | null;
   begun: NextAction | null;
   intents: ReturnType<IntentWriter['write']>;
 }
@@ -56,6 +59,7 @@ export class RunClaimer {
           maxRecoveries: this.ports.options.maxRecoveries,
           definitionHash: agent.hash,
           known: prepared.state,
+          note: prepared.note,
           intents: prepared.intents,
           totalsAfterIntents: totalsAfter(prepared),
         }),
@@ -84,18 +88,22 @@ export class RunClaimer {
 
   private async prepare(run: RunRecord, agent: AgentDefinition): Promise<Prepared | null> {
     try {
-      const history = await readHistory(this.ports.store, this.fold, run.historyRunId);
-      const read = await readRunState(this.ports.store, this.fold, run.id, history);
+      const { store } = this.ports;
+      const historyRunId = run.historyCaptured ? run.historyRunId : await this.latestCompleted(run);
+      const history = await readHistory(store, this.fold, historyRunId);
+      const read = await readRunState(store, this.fold, run.id, history.messages);
       if (!read) return null;
+      const note = run.attempt === 0 ? await effectsNote(store, this.fold, run, history) : null;
       const action = nextAction(
         read.state,
         actionFacts(agent, run, this.ports.options.maxOperations, NOTHING_IN_FLIGHT),
       );
-      const joins = action.do === 'call_model' && run.historyCaptured;
+      const joins = action.do === 'call_model' && run.historyCaptured && !note;
       return {
         agent,
         state: read.state,
-        historyRunId: run.historyRunId,
+        historyRunId,
+        note,
         begun: joins ? action : null,
         intents: joins ? new IntentWriter(this.ports, agent).write(action, read.state) : [],
       };
@@ -104,6 +112,11 @@ export class RunClaimer {
       await this.blockCorrupt(run.id, error.message);
       return null;
     }
+  }
+
+  /** What a run of a parallel session, which takes its history with its first claim, will see unless another completes meanwhile. */
+  private async latestCompleted({ sessionId }: RunRecord): Promise<string | null> {
+    return sessionId === null ? null : ((await this.ports.store.session(sessionId))?.latestCompletedRunId ?? null);
   }
 
   private async blockCorrupt(runId: string, detail: string): Promise<void> {
@@ -132,8 +145,8 @@ export class RunClaimer {
     prepared: Prepared,
   ): Promise<RunState> {
     if (run.historyRunId !== prepared.historyRunId) {
-      const history = await readHistory(this.ports.store, this.fold, run.historyRunId);
-      return ((await readRunState(this.ports.store, this.fold, run.id, history)) ?? prepared).state;
+      const { messages } = await readHistory(this.ports.store, this.fold, run.historyRunId);
+      return ((await readRunState(this.ports.store, this.fold, run.id, messages)) ?? prepared).state;
     }
     const { state } = prepared;
     if (run.sequence - result.entries.length === state.sequence)

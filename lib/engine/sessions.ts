@@ -4,7 +4,7 @@
  */
 import type { Message } from '../contracts/message.js';
 import type { LockedRun, RunStore, RunWrite } from '../contracts/ports/run-store.port.js';
-import type { SessionChange } from '../contracts/run.js';
+import type { RunRecord, SessionChange } from '../contracts/run.js';
 import type { JournalFold } from './journal/fold-journal.js';
 import { readRunState } from './journal/read-whole-journal.js';
 
@@ -36,14 +36,29 @@ export function advanceSession(
   };
 }
 
-/** The messages a run sees before its own: those of the completed run it points to, and of those before it, oldest first. */
-export async function readHistory(store: RunStore, fold: JournalFold, historyRunId: string | null): Promise<Message[]> {
+/** What a run sees before its own messages. */
+export interface SessionHistory {
+  /** Of the completed run it points to, and of those before it, oldest first. */
+  messages: Message[];
+  /** The run it points to. */
+  latest: RunRecord | null;
+  /** How many runs it is made of. */
+  runs: number;
+}
+
+export async function readHistory(
+  store: RunStore,
+  fold: JournalFold,
+  historyRunId: string | null,
+): Promise<SessionHistory> {
   const chunks: Message[][] = [];
+  let latest: RunRecord | null = null;
   for (let id = historyRunId; id !== null;) {
     const earlier = await readRunState(store, fold, id);
     if (!earlier) break;
+    latest ??= earlier.run;
     chunks.push(earlier.state.messages);
     id = earlier.run.precedingRunId;
   }
-  return chunks.reverse().flat();
+  return { messages: chunks.reverse().flat(), latest, runs: chunks.length };
 }

@@ -41,6 +41,7 @@ const options = (over: Partial<ClaimOptions> = {}): ClaimOptions => ({
   maxRecoveries: 5,
   definitionHash: 'hash-1',
   known: known(0),
+  note: null,
   intents: [intent],
   totalsAfterIntents: totalsOf(1),
   ...over,

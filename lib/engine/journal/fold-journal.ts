@@ -19,6 +19,7 @@ import type { Message, ToolOutcome } from '../../contracts/message.js';
 import type { Operation } from '../../contracts/operation.js';
 import type { Digester } from '../../contracts/ports/digester.port.js';
 import { addUsage, sumUsage, type Usage, type UsageTotals } from '../../contracts/usage.js';
+import { effectsOf, mayHaveActed } from './effects.js';
 import type { CallState, PastPart, RunState } from './run-state.js';
 
 export class JournalFold {
@@ -50,6 +51,9 @@ export class JournalFold {
     switch (entry.type) {
       case 'run.submitted':
         return this.addInput(state, entry.messages);
+      case 'history.effects':
+        state.note = { ...entry.message, id: `${state.runId}/effects` };
+        return this.rebuild(state, state.messages.slice(state.historyLength));
       case 'run.restarted':
         return this.beginPart(state, entry.part, entry.messages);
       case 'run.steered':
@@ -220,23 +224,29 @@ export class JournalFold {
   }
 
   private beginPart(state: RunState, part: number, messages: readonly Message[]): void {
-    const history = state.messages.slice(0, state.historyLength);
     state.previous.push(pastPart(state));
+    state.effects = effectsOf(state);
     state.partStart = { at: null, totals: state.totals };
     state.ended = null;
     state.part = part;
     state.modelOperations = 0;
-    state.messages = [];
-    state.callIds.clear();
-    state.digest = '';
     state.drift = null;
     state.model = null;
     state.calls = [];
     state.finishReason = null;
     state.failedText = null;
     state.truncatedReplies = 0;
-    for (const message of history) this.addMessage(state, message);
+    this.rebuild(state, []);
     this.addInput(state, messages);
+  }
+
+  /** The transcript anew: the history, the note about earlier runs, then what the run itself has. */
+  private rebuild(state: RunState, own: readonly Message[]): void {
+    const history = state.messages.slice(0, state.historyLength);
+    state.messages = [];
+    state.callIds.clear();
+    state.digest = '';
+    for (const message of [...history, ...(state.note ? [state.note] : []), ...own]) this.addMessage(state, message);
   }
 
   private modelStarted(state: RunState, entry: ModelStarted): void {
@@ -342,6 +352,7 @@ export class JournalFold {
     call.status = 'done';
     call.outcome = outcome;
     call.output = output;
+    if (mayHaveActed(call)) state.effects.push({ name: call.name, input: call.input, outcome });
     state.totals = { ...state.totals, results: state.totals.results + 1 };
     this.update(state, key, { status: OPERATION_STATUS[outcome], outcome, output, finishedAt: at });
     if (state.calls.some((other) => other.status !== 'done')) return;

@@ -46,6 +46,13 @@ export interface CallState {
   output: JsonValue;
 }
 
+/** A call that may have changed something. */
+export interface Effect {
+  name: string;
+  input: JsonObject;
+  outcome: ToolOutcome;
+}
+
 export type StepState =
   | { status: 'started'; recovery: RecoveryPolicy }
   | { status: 'completed'; output: JsonValue }
@@ -80,6 +87,10 @@ export interface RunState {
   messages: Message[];
   /** How many of `messages` are the history of the session. */
   historyLength: number;
+  /** What was said about earlier runs of the session; stands behind the history. */
+  note: Message | null;
+  /** Calls that were begun and have ended, the `safe` ones left out, oldest first; of earlier generations too. */
+  effects: Effect[];
   /** Chain digest over `messages` as stored. */
   digest: string;
   /** The first operation whose recorded digest was another one. */
@@ -127,6 +138,8 @@ export function emptyState(runId: string): RunState {
     totals: { turn: 0, results: 0, usage: { ...NO_USAGE } },
     messages: [],
     historyLength: 0,
+    note: null,
+    effects: [],
     digest: '',
     drift: null,
     operations: new Map(),

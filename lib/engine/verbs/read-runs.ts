@@ -27,6 +27,7 @@ import type { JournalFold } from '../journal/fold-journal.js';
 import { readRunState } from '../journal/read-whole-journal.js';
 import { presentInteraction, presentOperations, presentRun, presentSummary } from '../run-presenter.js';
 import type { RunSignals } from '../run-signals.js';
+import { effectsNote } from '../session-effects.js';
 import { readHistory } from '../sessions.js';
 import type { Unanswered } from '../unanswered.js';
 import {
@@ -156,7 +157,12 @@ export class ReadRuns {
     if (problems.length > 0) throw invalid(problems);
     const session = await this.ports.store.session(requireId('sessionId', sessionId));
     if (session && owner !== null && session.owner !== owner) throw foreignSession(session.id);
-    return readHistory(this.ports.store, this.fold, session?.latestCompletedRunId ?? null);
+    const { store } = this.ports;
+    const history = await readHistory(store, this.fold, session?.latestCompletedRunId ?? null);
+    if (!session) return history.messages;
+    const next = { sessionId: session.id, sessionMode: session.mode, sessionOrder: session.lastOrder + 1 };
+    const note = await effectsNote(store, this.fold, next, history);
+    return note ? [...history.messages, note] : history.messages;
   }
 
   /** Resolves when the run is settled or suspended, or when the wait or this process ends: then with the state it has. */

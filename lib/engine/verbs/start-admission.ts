@@ -1,5 +1,5 @@
 import type { AgentDefinition } from '../../contracts/agent-definition.js';
-import type { Message } from '../../contracts/message.js';
+import type { Message, UserMessage } from '../../contracts/message.js';
 import type { CreateDecision, CreateSituation } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord } from '../../contracts/run.js';
 import { ForbiddenError } from '../../errors/request/forbidden.error.js';
@@ -18,7 +18,7 @@ export interface Draft {
   requestId: string;
   requestDigest: string;
   /** What the run would see, if the session has not moved when its row is locked. */
-  history: { runId: string | null; messages: Message[] };
+  history: { runId: string | null; order: number; messages: Message[]; note: UserMessage | null };
   /** Why the guardrail refused the prompt; null = it did not. */
   refusal: string | null;
 }

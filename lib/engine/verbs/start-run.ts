@@ -7,7 +7,13 @@ import type { AgentDefinition } from '../../contracts/agent-definition.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { JsonValue } from '../../contracts/json.js';
 import type { CreateDecision, CreateSituation } from '../../contracts/ports/run-store.port.js';
-import { CONTRACT_VERSION, type FrozenOptions, type RunRecord, type SessionRecord } from '../../contracts/run.js';
+import {
+  CONTRACT_VERSION,
+  type FrozenOptions,
+  type RunRecord,
+  type SessionMode,
+  type SessionRecord,
+} from '../../contracts/run.js';
 import type { StartContext, StartOptions } from '../../contracts/run-requests.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { AgentNotFoundError } from '../../errors/request/agent-not-found.error.js';
@@ -19,6 +25,7 @@ import type { LifecyclePublisher } from '../lifecycle-publisher.js';
 import { nextAction } from '../next-action.js';
 import type { PendingLimit } from '../pending-limit.js';
 import type { RunWorker } from '../run-worker.js';
+import { effectsNote } from '../session-effects.js';
 import { readHistory } from '../sessions.js';
 import { readStartOptions } from './read-start-options.js';
 import { screenInput } from './screen-input.js';
@@ -158,7 +165,7 @@ export class StartRun {
         canonical.call(this.ports.digester, { agent: agent.name, messages: input.messages } as unknown as JsonValue),
       ),
       // Only a run that is born claimed needs it, and none is in a transaction of the host, whose connection may be the last one.
-      history: await this.expectedHistory(transaction === undefined ? input.sessionId : null),
+      history: await this.expectedHistory(transaction === undefined ? input.sessionId : null, agent.sessionMode),
       refusal: null,
     };
   }
@@ -190,10 +197,14 @@ export class StartRun {
     );
   }
 
-  private async expectedHistory(sessionId: string | null): Promise<Draft['history']> {
-    const session = sessionId === null ? null : await this.ports.store.session(sessionId);
+  private async expectedHistory(sessionId: string | null, sessionMode: SessionMode): Promise<Draft['history']> {
+    const { store } = this.ports;
+    const session = sessionId === null ? null : await store.session(sessionId);
     const runId = session?.latestCompletedRunId ?? null;
-    return { runId, messages: await readHistory(this.ports.store, this.fold, runId) };
+    const order = (session?.lastOrder ?? 0) + 1;
+    const history = await readHistory(store, this.fold, runId);
+    const note = await effectsNote(store, this.fold, { sessionId, sessionMode, sessionOrder: order }, history);
+    return { runId, order, messages: history.messages, note };
   }
 
   // ---- inside the store's transaction: synchronous, pure ----
@@ -203,11 +214,14 @@ export class StartRun {
     draft: Draft,
     { session, now }: CreateSituation,
   ): { state: RunState; entries: JournalEntry[] } | null {
-    if ((session?.latestCompletedRunId ?? null) !== draft.history.runId) return null;
+    const { history } = draft;
+    if ((session?.latestCompletedRunId ?? null) !== history.runId) return null;
+    if (draft.agent.sessionMode === 'serial' && session && session.lastOrder + 1 !== history.order) return null;
     const state = emptyState(draft.id);
-    this.fold.begin(state, draft.history.messages);
+    this.fold.begin(state, history.messages);
     const entries: JournalEntry[] = [
       submitted(draft, now),
+      ...(history.note ? [{ type: 'history.effects', at: now, message: history.note } as const] : []),
       { type: 'run.started', at: now, attempt: 1, cause: 'submitted', owner: this.worker.workerId, ownerlessMs: 0 },
     ];
     for (const entry of entries) this.fold.apply(state, entry);
