@@ -10,6 +10,11 @@ export interface RetryPolicy {
   maxRetryAfterMs: number;
 }
 
+/** Ms to wait after the n-th failure in a row, from 1. */
+export function ownDelay({ initialDelayMs, maxDelayMs }: RetryPolicy, failures: number): number {
+  return Math.min(maxDelayMs, initialDelayMs * 2 ** Math.min(failures - 1, 52));
+}
+
 export const DEFAULT_RETRY_POLICY: Readonly<RetryPolicy> = Object.freeze({
   maxAttempts: 3,
   initialDelayMs: 1_000,

@@ -5,7 +5,8 @@
 import type { JournalEntry } from '../contracts/journal-entry.js';
 import type { UserMessage } from '../contracts/message.js';
 import type { LockedRun, TransitionDecision } from '../contracts/ports/run-store.port.js';
-import type { ClaimCause, RunChange } from '../contracts/run.js';
+import { ownDelay } from '../contracts/retry-policy.js';
+import type { ClaimCause, RunChange, WakeNote } from '../contracts/run.js';
 import type { Attention } from '../contracts/run-status.js';
 import { isAwaited, takenUp } from './interactions.js';
 import type { RunState } from './journal/run-state.js';
@@ -99,6 +100,40 @@ export function decideClaim(locked: LockedRun, options: ClaimOptions): Transitio
   };
 }
 
+/**
+ * A run that this worker owns and does not execute is put back: at once when the answer of its claim was lost. An attempt that could not write how it ended
+ * counts as a lost owner, because the next one may end in the same way: it is tried after a pause that doubles, and `maxRecoveries` times at most.
+ */
+export function decidePutBack(
+  locked: LockedRun,
+  { workerId, hasAttempted, maxRecoveries }: { workerId: string; hasAttempted: boolean; maxRecoveries: number },
+): TransitionDecision<JournalEntry[]> {
+  const { run, now } = locked;
+  if (run.status !== 'running' || run.owner !== workerId) return { result: [] };
+  const wake: WakeNote = { cause: 'handover', previousOwner: workerId };
+  if (!hasAttempted) {
+    const entries: JournalEntry[] = [{ type: 'run.handed_over', at: now, attempt: run.attempt }];
+    return { result: entries, run: { change: { status: 'pending', wake }, entries } };
+  }
+  const recoveries = recoveriesAfter(locked);
+  if (recoveries > maxRecoveries) {
+    const decision = exhausted(locked, [], maxRecoveries);
+    return { ...decision, result: decision.result.entries };
+  }
+  const delayMs = ownDelay(run.frozen.modelRetry, recoveries);
+  const nextAttemptAt = now + delayMs;
+  const entries: JournalEntry[] = [{ type: 'run.backing_off', at: now, key: null, nextAttemptAt, delayMs }];
+  const change: RunChange = {
+    status: 'retry_wait',
+    wake,
+    nextAttemptAt,
+    recoveries,
+    resultsAtClaim: run.totals.results,
+    activeMs: run.activeMs + activeTimeOfOwner(locked),
+  };
+  return { result: entries, run: { change, entries } };
+}
+
 /** A sweep's share of the claim: an expired run that used up its recoveries goes to a person, whoever notices. */
 export function decideExhaustion(locked: LockedRun, maxRecoveries: number): TransitionDecision<JournalEntry[] | null> {
   if (locked.run.status !== 'running' || !isExpired(locked) || recoveriesAfter(locked) <= maxRecoveries)
@@ -115,7 +150,7 @@ function exhausted(
   const attention: Attention = {
     reason: 'recovery_exhausted',
     detail: recordedText(
-      `The run lost its owner more than ${maxRecoveries} times without finishing an operation in between. Find out what ends the processes (memory? a crash in a tool?), then retry it.`,
+      `The run lost its owner more than ${maxRecoveries} times without finishing an operation in between. Find out what ends the processes (memory? a crash in a tool?) or what they could not write (the log says it), then retry it.`,
     ),
   };
   const entries: JournalEntry[] = [...before, { type: 'run.attention_needed', at: locked.now, attention }];

@@ -9,6 +9,7 @@ import type { WorkerStatus } from '../contracts/run-view.js';
 import { AgentRunsError } from '../errors/agent-runs.error.js';
 import { endedWithin } from './ended-within.js';
 import type { EnginePorts } from './engine-ports.js';
+import { decidePutBack } from './claim-run.js';
 import { RunExecution } from './execution/run-execution.js';
 import type { Claimed, ExecutionHooks } from './execution/attempt.js';
 import type { JournalFold } from './journal/fold-journal.js';
@@ -27,8 +28,8 @@ export class RunWorker {
   private readonly executions = new Map<string, RunExecution>();
   /** Ids being claimed or started here: not to be claimed twice, and counted as taken slots. */
   private readonly claiming = new Set<string>();
-  /** Claims whose answer was lost: they may be ours. */
-  private readonly doubtful = new Set<string>();
+  /** Runs that may be ours without being executed: of a claim whose answer was lost, or (true) of an attempt that ended without its transition. */
+  private readonly doubtful = new Map<string, boolean>();
   private readonly lease: WorkerLease;
   private readonly claimer: RunClaimer;
   private readonly timers = new Set<() => void>();
@@ -151,7 +152,7 @@ export class RunWorker {
 
   /** The create's answer was lost: the run may exist, claimed by us. */
   doubt(runId: string): void {
-    this.doubtful.add(runId);
+    this.doubtful.set(runId, this.doubtful.get(runId) ?? false);
   }
 
   /** Executes a run that was claimed for this worker. */
@@ -162,7 +163,7 @@ export class RunWorker {
     void execution.ended.then((end) => {
       if (this.executions.get(execution.id) === execution) this.executions.delete(execution.id);
       // Lost, but perhaps to nobody: a run that is still ours must not stay running with a live lease and no one at work (I11).
-      if (end === 'lost') this.doubt(execution.id);
+      if (end === 'lost') this.doubtful.set(execution.id, true);
       const leavesWork = end === 'lost' || end === 'handed_over' || claimed.run.sessionId !== null;
       if (leavesWork || !this.sawEnd) this.wake();
     });
@@ -263,24 +264,20 @@ export class RunWorker {
 
   /** A claim or start whose answer was lost may have made us the owner of a run that we do not execute. */
   private async resolveDoubts(): Promise<void> {
-    for (const runId of this.doubtful) {
+    const { workerId } = this;
+    const { maxRecoveries } = this.ports.options;
+    for (const [runId, hasAttempted] of this.doubtful) {
       if (this.holds(runId)) continue;
       const answer = await this.ports.store.transition({
         runId,
-        decide: ({ run, now }) =>
-          run.status === 'running' && run.owner === this.workerId
-            ? {
-                result: true,
-                run: {
-                  change: { status: 'pending', wake: { cause: 'handover', previousOwner: this.workerId } },
-                  entries: [{ type: 'run.handed_over', at: now, attempt: run.attempt }],
-                },
-              }
-            : { result: false },
+        decide: (locked) => decidePutBack(locked, { workerId, hasAttempted, maxRecoveries }),
       });
       this.doubtful.delete(runId);
-      if (answer.outcome === 'done' && answer.result)
-        this.ports.log.info('a run whose claim was never confirmed was put back', { runId });
+      if (answer.outcome !== 'done' || answer.result.length === 0) continue;
+      const { run, result } = answer;
+      this.publisher.committed(run, run.sequence - result.length + 1, result);
+      this.ports.log.warn('a run that is ours was not executed here, and was put back', { runId, status: run.status });
+      if (run.nextAttemptAt !== null) this.wakeAfter(run.nextAttemptAt - run.updatedAt);
     }
   }
 

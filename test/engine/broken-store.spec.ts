@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
+import type { JournalEntry } from '../../lib/contracts/journal-entry.js';
+import type { TransitionRequest, TransitionResult } from '../../lib/contracts/ports/run-store.port.js';
 import { BrokenStoreError } from '../../lib/errors/store/broken-store.error.js';
 import { NewerSchemaError } from '../../lib/errors/store/newer-schema.error.js';
 import { SequenceConflictError } from '../../lib/errors/store/sequence-conflict.error.js';
@@ -6,7 +8,7 @@ import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { agent, engineOver, stopEngines, tool } from '../support/engine-harness.js';
 import { FailingStore, type StoreMethod } from '../support/failing-store.js';
-import { rowOf } from '../support/journal-of.js';
+import { entriesOf, rowOf } from '../support/journal-of.js';
 import { ManualClock } from '../support/manual-clock.js';
 import { signal } from '../support/signal.js';
 
@@ -141,5 +143,53 @@ describe('a store that broke a promise', () => {
     expect(await rowOf(store.inner, ids[0] as string)).toMatchObject({ status: 'completed', attempt: 2 });
     expect(engine.worker.status().state).toBe('ready');
     await engine.runs.cancel(ids[1] as string);
+  });
+});
+
+/** Cannot write transitions with such an entry. */
+class UnableStore extends FailingStore {
+  constructor(private readonly isRefused: (entry: JournalEntry) => boolean) {
+    super(new MemoryRunStore());
+  }
+
+  override transition<T>(request: TransitionRequest<T>): Promise<TransitionResult<T>> {
+    const decide: TransitionRequest<T>['decide'] = (locked) => {
+      const decision = request.decide(locked);
+      if (decision.run?.entries.some(this.isRefused)) throw new TypeError('Do not know how to serialize a BigInt');
+      return decision;
+    };
+    return super.transition({ ...request, decide });
+  }
+}
+
+describe('a failed request whose failure cannot be written', () => {
+  const refusing = async (isRefused: (entry: JournalEntry) => boolean) => {
+    const store = new UnableStore(isRefused);
+    const model = scriptedModel([{ fail: { status: 400, times: Number.POSITIVE_INFINITY } }]);
+    const engine = await engineOver(store, agent(model), { maxRecoveries: 3 });
+    const run = await engine.runs.startAndWait(start);
+    return { store, model, engine, run };
+  };
+
+  it('is not made again: the run needs attention, with the reason', async () => {
+    const { model, run } = await refusing(({ type }) => type === 'run.failed');
+    expect(run).toMatchObject({
+      status: 'needs_attention',
+      attention: { detail: expect.stringContaining('Do not know how to serialize a BigInt') },
+    });
+    expect(model.requests).toHaveLength(1);
+  });
+
+  it('is made again at most maxRecoveries times where the reason cannot be written either, with doubling pauses; observers are told', async () => {
+    const { store, model, engine, run } = await refusing(
+      (entry) =>
+        entry.type === 'run.failed' ||
+        (entry.type === 'run.attention_needed' && entry.attention.reason !== 'recovery_exhausted'),
+    );
+    expect(run).toMatchObject({ status: 'needs_attention', attention: { reason: 'recovery_exhausted' } });
+    expect(model.requests).toHaveLength(4);
+    const pauses = await entriesOf(store.inner, run.id, 'run.backing_off');
+    expect(pauses.map(({ delayMs }) => delayMs)).toEqual([1, 2, 4]);
+    expect(engine.told.filter(({ type }) => type === 'run.backing_off')).toHaveLength(3);
   });
 });

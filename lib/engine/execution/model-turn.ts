@@ -9,7 +9,7 @@ import type { AssistantPart, ToolCallPart } from '../../contracts/message.js';
 import type { Clock } from '../../contracts/ports/clock.port.js';
 import type { Digester } from '../../contracts/ports/digester.port.js';
 import type { ModelClient, ModelReply, ModelReplyCall } from '../../contracts/ports/model-client.port.js';
-import type { RetryPolicy } from '../../contracts/retry-policy.js';
+import { ownDelay, type RetryPolicy } from '../../contracts/retry-policy.js';
 import type { RunRecord } from '../../contracts/run.js';
 import type { EnginePorts } from '../engine-ports.js';
 import { gateOf, type AskingRun } from '../interactions.js';
@@ -88,7 +88,7 @@ export function failedAttempt(
 /** Ms until the next request after the n-th failure: what the provider announced, else our own doubling delay. */
 export function retryDelay(policy: RetryPolicy, failures: number, announcedMs: number | undefined): number {
   if (announcedMs !== undefined) return Math.min(announcedMs, policy.maxRetryAfterMs);
-  return Math.min(policy.maxDelayMs, policy.initialDelayMs * 2 ** Math.min(failures - 1, 52));
+  return ownDelay(policy, failures);
 }
 
 function providerOf(model: ModelClient): string {

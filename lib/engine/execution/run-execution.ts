@@ -329,9 +329,8 @@ export class RunExecution {
   /** Leaves the run, unless what somebody else wrote meanwhile lets it go on. */
   private async leave(plan: LeavePlan, results: JournalEntry[]): Promise<void> {
     this.leaving = true;
-    const answer = await this.transact(plan, results);
+    const answer = await this.transact(plan, results).finally(() => (this.leaving = false));
     if (!answer || this.mode === 'over') return;
-    this.leaving = false;
     this.apply(answer.news);
     this.step([]);
   }
