@@ -81,6 +81,7 @@ export type {
   EventPage,
   InteractionView,
   LifecycleRunEvent,
+  OperationView,
   PreviousPart,
   Run,
   RunEvent,

@@ -1,4 +1,5 @@
 /** A durable ask of a run: an approval or a question. Decided exactly once, bound to one digest (I7). */
+import type { Actor } from './actor.js';
 import type { JsonObject, JsonValue } from './json.js';
 
 export type InteractionKind = 'approval' | 'question';
@@ -43,6 +44,8 @@ export interface Interaction {
   sessionId: string | null;
   agent: string;
   version: string;
+  /** Who started the run. */
+  actor: Actor | null;
   kind: InteractionKind;
   status: InteractionStatus;
   operationKey: string;

@@ -73,6 +73,19 @@ interface At {
   at: number;
 }
 
+/** An entry about one tool call. */
+interface OfCall extends At {
+  key: string;
+  /** The tool's name. */
+  tool?: string;
+}
+
+/** An entry that ends a run, or a part of it. */
+interface Closing extends At {
+  /** Request ids of messages that were sent into the run and never delivered. */
+  withdrawn?: string[];
+}
+
 export interface RunSubmitted extends At {
   type: 'run.submitted';
   messages: Message[];
@@ -138,7 +151,7 @@ export interface RunInterruptRequested extends At {
   by?: string;
   reason?: string;
 }
-export interface RunCallerVerb extends At {
+export interface RunCallerVerb extends Closing {
   type: 'run.resume_requested' | 'run.takeover_requested' | 'run.retried' | 'run.cancelled';
   by?: string;
   reason?: string;
@@ -147,14 +160,14 @@ export interface RunCallerVerb extends At {
   /** For a retry: the turn limit from now on, where it was changed. */
   maxTurns?: number;
 }
-export interface RunCompleted extends At {
+export interface RunCompleted extends Closing {
   type: 'run.completed';
 }
-export interface RunFailed extends At {
+export interface RunFailed extends Closing {
   type: 'run.failed' | 'run.timed_out' | 'run.blocked';
   error: RunError;
 }
-export interface RunRestarted extends At {
+export interface RunRestarted extends Closing {
   type: 'run.restarted';
   part: number;
   messages: Message[];
@@ -204,23 +217,20 @@ export interface ModelCompleted extends At {
   usage: Usage;
   calls: CallVerdict[];
 }
-export interface ToolStarted extends At {
+export interface ToolStarted extends OfCall {
   type: 'tool.started';
-  key: string;
   attempt: number;
   /** The policy in force for this attempt. */
   recovery: RecoveryPolicy;
   /** Over the validated arguments. */
   digest: string;
 }
-export interface ToolReleased extends At {
+export interface ToolReleased extends OfCall {
   type: 'tool.released';
-  key: string;
 }
 /** The method asked somebody in the middle of its work and left. */
-export interface ToolWaiting extends At {
+export interface ToolWaiting extends OfCall {
   type: 'tool.waiting';
-  key: string;
   interactionId: string;
   kind: InteractionKind;
   /** 0 for the method's first ask. */
@@ -229,37 +239,32 @@ export interface ToolWaiting extends At {
   digest: string;
 }
 /** Work inside a tool call that is not repeated when the method is entered again (`context.step`). */
-export interface ToolStepEntry extends At {
+export interface ToolStepEntry extends OfCall {
   type: 'tool.step_started' | 'tool.step_completed';
-  key: string;
   step: string;
   /** For `started`: what to do when it was cut. */
   recovery?: RecoveryPolicy;
   output?: JsonValue;
   error?: RecordedError;
 }
-export interface ToolCompleted extends At {
+export interface ToolCompleted extends OfCall {
   type: 'tool.completed';
-  key: string;
   output: JsonValue;
   /** What normalisation changed, e.g. `non-finite number at $.a became null`. */
   notes?: string[];
 }
-export interface ToolFailed extends At {
+export interface ToolFailed extends OfCall {
   type: 'tool.failed';
-  key: string;
   outcome: Extract<ToolOutcome, 'error' | 'invalid_arguments' | 'unknown_tool' | 'cancelled' | 'not_executed'>;
   error: RecordedError;
 }
-export interface ToolDenied extends At {
+export interface ToolDenied extends OfCall {
   type: 'tool.denied';
-  key: string;
   by: string;
   reason?: RecordedText;
 }
-export interface ToolUncertain extends At {
+export interface ToolUncertain extends OfCall {
   type: 'tool.uncertain';
-  key: string;
   /** Null when nothing cut it: its result could not be recorded. */
   cut: OperationCut | null;
   /** What else is wrong: a result without a JSON form, another ask than before. */
@@ -269,17 +274,15 @@ export interface ToolUncertain extends At {
   /** True: the model is told that the outcome is unknown (policy `inform`); false: a person must settle it. */
   told: boolean;
 }
-export interface ToolResolved extends At {
+export interface ToolResolved extends OfCall {
   type: 'tool.resolved';
-  key: string;
   resolution: { output: JsonValue } | { error: { message: string } } | { notHappened: true };
   by: string;
   note?: string;
   reconciled: true;
 }
-export interface ToolProbed extends At {
+export interface ToolProbed extends OfCall {
   type: 'tool.probed';
-  key: string;
   result: 'happened' | 'did-not-happen' | 'unknown';
   /** What happened, for `happened`; the call is complete with it. */
   output?: JsonValue;
@@ -292,20 +295,20 @@ export interface OperationLateResult extends At {
   output?: JsonValue;
   error?: RecordedError;
 }
-export interface InteractionRequested extends At {
+export interface InteractionRequested extends OfCall {
   type: 'interaction.requested';
   interactionId: string;
-  key: string;
   kind: InteractionKind;
   digest: string;
   /** Epoch ms; null = never. */
   expiresAt: number | null;
+  /** Who may decide; absent = anybody. */
+  approverRole?: string;
 }
 /** What was decided, whole: the fold needs nothing else. Expiry is a refusal by `system`. */
-export interface InteractionDecided extends At {
+export interface InteractionDecided extends OfCall {
   type: 'interaction.answered' | 'interaction.expired';
   interactionId: string;
-  key: string;
   decision: InteractionDecision;
 }
 export interface BudgetEntry extends At {

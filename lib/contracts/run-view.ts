@@ -92,9 +92,16 @@ export interface RunSummaryView {
   finishedAt?: Date;
 }
 
+/** An operation of a run, times as `Date`s. */
+export type OperationView = Omit<Operation, 'startedAt' | 'finishedAt'> & {
+  /** Absent while it has not begun. */
+  startedAt?: Date;
+  finishedAt?: Date;
+};
+
 export interface RunSnapshot {
   run: Run;
-  operations: Operation[];
+  operations: OperationView[];
   /** Sequence up to which this snapshot speaks: read events after it. */
   cursor: number;
 }
@@ -102,7 +109,12 @@ export interface RunSnapshot {
 /** A journal entry as a reader gets it, told apart by its `type`. Readers ignore types they do not know. */
 export type RunEvent = EventOf<JournalEntry>;
 
-type EventOf<Entry> = Entry extends JournalEntry ? ReadEvent<Entry['type'], Omit<Entry, 'type' | 'at'>> : never;
+type EventOf<Entry> = Entry extends JournalEntry ? ReadEvent<Entry['type'], InJson<Omit<Entry, 'type' | 'at'>>> : never;
+
+/** Points in time, under names that end in `At`, are text. */
+type InJson<Data> = {
+  [Name in keyof Data]: Name extends `${string}At` ? string | Extract<Data[Name], null> : Data[Name];
+};
 
 /** What `projection: 'lifecycle'` leaves of it: chosen facts such as keys, attempts, codes and counts, never content. */
 export type LifecycleRunEvent = ReadEvent<JournalEntryType, Record<string, string | number | boolean | null>>;
@@ -111,7 +123,7 @@ interface ReadEvent<Type, Data> {
   /** The entry's sequence. */
   id: number;
   type: Type;
-  /** `at` is ISO 8601. */
+  /** `at` and all names that end in `At` are ISO 8601. */
   data: Data & { at: string };
 }
 

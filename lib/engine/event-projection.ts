@@ -14,6 +14,12 @@ const LIFECYCLE_FACTS: ReadonlySet<string> = new Set([
   'behind',
   'after',
   'part',
+  'by',
+  'sender',
+  'requestId',
+  'tool',
+  'kind',
+  'approverRole',
   'model',
   'digest',
   'recovery',
@@ -26,6 +32,7 @@ const LIFECYCLE_FACTS: ReadonlySet<string> = new Set([
   'delayMs',
   'announcedMs',
   'expiredAt',
+  'expiresAt',
   'interactionId',
   'maxTotalTokens',
   'maxTurns',
@@ -33,9 +40,9 @@ const LIFECYCLE_FACTS: ReadonlySet<string> = new Set([
   'reconciled',
 ]);
 
-export function fullEvent(entry: SequencedEntry): RunEvent {
-  const { type, sequence, at, ...rest } = entry;
-  return { id: sequence, type, data: { at: new Date(at).toISOString(), ...rest } } as RunEvent;
+export function fullEvent({ type, sequence, ...entry }: SequencedEntry): RunEvent {
+  const data = Object.entries(entry).map(([name, value]) => [name, shownTime(name, value)] as const);
+  return { id: sequence, type, data: Object.fromEntries(data) } as RunEvent;
 }
 
 export function lifecycleEvent(entry: SequencedEntry): LifecycleRunEvent {
@@ -46,16 +53,30 @@ export function lifecycleEvent(entry: SequencedEntry): LifecycleRunEvent {
   };
 }
 
+/** Points in time are epoch ms in the journal, under `at` or a name that ends in `At`, and ISO 8601 text for everybody else. */
+function shownTime(name: string, value: unknown): unknown {
+  return typeof value === 'number' && /(?:^a|A)t$/.test(name) ? new Date(value).toISOString() : value;
+}
+
 export function lifecycleFacts(entry: JournalEntry): Record<string, string | number | boolean | null> {
   const facts: Record<string, string | number | boolean | null> = {};
-  for (const [name, value] of Object.entries(entry)) {
+  for (const [name, stored] of Object.entries(entry)) {
     if (!LIFECYCLE_FACTS.has(name)) continue;
+    const value: unknown = shownTime(name, stored);
     if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
       facts[name] = value;
   }
   if ('error' in entry && entry.error) facts.errorCode = entry.error.code;
   if (entry.type === 'run.attention_needed') facts.reason = entry.attention.reason;
   if (entry.type === 'run.suspended') facts.waitingFor = entry.waitingFor.join(',');
+  if (entry.type === 'run.submitted' && entry.actor) facts.actor = entry.actor.id;
+  if ('withdrawn' in entry && entry.withdrawn) facts.withdrawn = entry.withdrawn.length;
+  if ('decision' in entry) {
+    const { decision } = entry;
+    facts.decision = 'decision' in decision ? decision.decision : decision.action;
+    facts.by = decision.by;
+    if ('arguments' in decision) facts.isEdited = true;
+  }
   if (entry.type === 'model.completed') {
     facts.calls = entry.calls.length;
     if (entry.usage.totalTokens !== undefined) facts.totalTokens = entry.usage.totalTokens;

@@ -26,7 +26,7 @@ export interface Ask {
 /** What of a call an ask is bound to. */
 export type AskedCall = Pick<CallState, 'key' | 'callId' | 'name' | 'toolVersion'> &
   Partial<Pick<CallState, 'withdrawn'>>;
-export type AskingRun = Pick<RunRecord, 'id' | 'sessionId' | 'agent' | 'version'>;
+export type AskingRun = Pick<RunRecord, 'id' | 'sessionId' | 'agent' | 'version' | 'actor'>;
 
 /** An ask with the call it is about. */
 export interface CallAsk {
@@ -102,6 +102,7 @@ export function interactionFor(
     sessionId: run.sessionId,
     agent: run.agent,
     version: run.version,
+    actor: run.actor,
     kind: ask.kind,
     status: 'pending',
     operationKey: call.key,
@@ -122,8 +123,18 @@ export function interactionFor(
 }
 
 export function requestedEntry(asked: Interaction, at: number): JournalEntry {
-  const { id, operationKey, kind, digest, expiresAt } = asked;
-  return { type: 'interaction.requested', at, interactionId: id, key: operationKey, kind, digest, expiresAt };
+  const { id, operationKey, tool, kind, digest, expiresAt, approverRole } = asked;
+  return {
+    type: 'interaction.requested',
+    at,
+    interactionId: id,
+    key: operationKey,
+    ...(tool !== null && { tool }),
+    kind,
+    digest,
+    expiresAt,
+    ...(approverRole !== null && { approverRole }),
+  };
 }
 
 /** The refusal that an ask nobody decided in time amounts to. */
@@ -144,6 +155,7 @@ export function decidedEntry(asked: Interaction, at: number): InteractionDecided
     at,
     interactionId: asked.id,
     key: asked.operationKey,
+    ...(asked.tool !== null && { tool: asked.tool }),
     decision: asked.decision as InteractionDecision,
   };
 }

@@ -21,7 +21,7 @@ export class LifecyclePublisher {
   ) {}
 
   committed(
-    run: Pick<RunRecord, 'id' | 'agent' | 'version' | 'sessionId'>,
+    run: Pick<RunRecord, 'id' | 'agent' | 'version' | 'sessionId' | 'actor'>,
     firstSequence: number,
     entries: readonly JournalEntry[],
   ): void {
@@ -33,10 +33,11 @@ export class LifecyclePublisher {
         runId: run.id,
         sequence: firstSequence + index,
         type: entry.type,
-        at: entry.at,
+        at: new Date(entry.at),
         agent: run.agent,
         version: run.version,
         sessionId: run.sessionId,
+        actor: run.actor?.id ?? null,
         details: lifecycleFacts(entry),
       };
       this.enqueue(event);

@@ -4,6 +4,7 @@
  */
 import type { AgentDefinition } from '../contracts/agent-definition.js';
 import type { UserMessage } from '../contracts/message.js';
+import type { JournalEntry } from '../contracts/journal-entry.js';
 import type { Attention, RunStatus } from '../contracts/run-status.js';
 import type { RunRecord } from '../contracts/run.js';
 import { AgentRunsError } from '../errors/agent-runs.error.js';
@@ -17,6 +18,7 @@ import type { RunState } from './journal/run-state.js';
 import type { LifecyclePublisher } from './lifecycle-publisher.js';
 import { nextAction, type NextAction } from './next-action.js';
 import { effectsNote } from './session-effects.js';
+import { publishedTransition } from './published-transition.js';
 import { readHistory } from './sessions.js';
 import { recordedText } from './values/recorded-error.js';
 
@@ -121,18 +123,13 @@ export class RunClaimer {
 
   private async blockCorrupt(runId: string, detail: string): Promise<void> {
     const attention: Attention = { reason: 'journal_corrupt', detail: recordedText(detail) };
-    const answer = await this.ports.store.transition({
+    const answer = await publishedTransition(this.ports.store, this.publisher, {
       runId,
-      decide: (locked) =>
-        isClaimable(locked)
-          ? {
-              result: true,
-              run: {
-                change: { status: 'needs_attention', attention },
-                entries: [{ type: 'run.attention_needed', at: locked.now, attention }],
-              },
-            }
-          : { result: false },
+      decide: (locked) => {
+        if (!isClaimable(locked)) return { result: null };
+        const entries: JournalEntry[] = [{ type: 'run.attention_needed', at: locked.now, attention }];
+        return { result: entries, run: { change: { status: 'needs_attention', attention }, entries } };
+      },
     });
     if (answer.outcome === 'done' && answer.result)
       this.ports.log.error('a run has a journal that cannot be read; it needs attention', { runId });

@@ -2,9 +2,9 @@
 import type { Interaction } from '../contracts/interaction.js';
 import type { Operation } from '../contracts/operation.js';
 import type { LeaseView } from '../contracts/ports/run-store.port.js';
-import { isSettled, phaseOf } from '../contracts/run-status.js';
+import { isSettled, phaseOf, type RunStatus } from '../contracts/run-status.js';
 import type { RunRecord, RunSummary } from '../contracts/run.js';
-import type { InteractionView, PreviousPart, Run, RunSummaryView } from '../contracts/run-view.js';
+import type { InteractionView, OperationView, PreviousPart, Run, RunSummaryView } from '../contracts/run-view.js';
 import type { PastPart, RunState } from './journal/run-state.js';
 
 export function presentRun(
@@ -81,12 +81,23 @@ export function presentInteraction({ createdAt, expiresAt, decidedAt, ...rest }:
 }
 
 /** What a settled run left begun is shown as cut, not as still going on. */
-export function presentOperations(run: RunRecord, state: RunState): Operation[] {
+export function presentOperations(run: RunRecord, state: RunState): OperationView[] {
   const settled = isSettled(run.status);
-  return [...state.operations.values()].map((operation): Operation => {
-    if (!settled || (operation.status !== 'started' && operation.status !== 'waiting')) return { ...operation };
-    if (operation.status === 'waiting' || operation.kind === 'model')
-      return { ...operation, status: operation.status === 'waiting' ? 'not_run' : 'cancelled' };
-    return { ...operation, status: 'uncertain', cut: run.status === 'timed_out' ? 'timeout' : 'cancel' };
-  });
+  return [...state.operations.values()].map(({ startedAt, finishedAt, ...operation }): OperationView => ({
+    ...operation,
+    ...(startedAt !== null && { startedAt: new Date(startedAt) }),
+    ...(finishedAt !== null && { finishedAt: new Date(finishedAt) }),
+    ...(settled && cutBySettling(operation, run.status)),
+  }));
+}
+
+function cutBySettling(
+  { kind, status }: Pick<Operation, 'kind' | 'status'>,
+  ending: RunStatus,
+): Partial<OperationView> {
+  if (status === 'waiting') return { status: 'not_run' };
+  if (status !== 'started') return {};
+  return kind === 'model'
+    ? { status: 'cancelled' }
+    : { status: 'uncertain', cut: ending === 'timed_out' ? 'timeout' : 'cancel' };
 }

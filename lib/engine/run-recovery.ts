@@ -13,8 +13,8 @@ import type { EnginePorts } from './engine-ports.js';
 import type { LifecyclePublisher } from './lifecycle-publisher.js';
 import type { EngineOptions } from './engine-options.js';
 import { expiryDecision } from './interactions.js';
-import { withOwedEntries } from './interrupt-request.js';
 import type { RunState } from './journal/run-state.js';
+import { publishedTransition } from './published-transition.js';
 import type { RunWorker } from './run-worker.js';
 import type { CallerTransition, Moved } from './verbs/caller-transition.js';
 import { takeDecisions, wakeAnswered } from './verbs/decide-interactions.js';
@@ -108,20 +108,9 @@ export class RunRecovery {
   ): Promise<void> {
     for (const runId of runIds) {
       await this.guarded('reconcile', runId, async () => {
-        let advanced: Parameters<LifecyclePublisher['advanced']>[0] | null = null;
-        const answer = await this.ports.store.transition({
-          runId,
-          session,
-          skipLocked: true,
-          decide: (locked) => {
-            const decision = withOwedEntries(locked, decide(locked));
-            advanced = { locked, decision };
-            return decision;
-          },
-        });
+        const request = { runId, session, skipLocked: true, decide };
+        const answer = await publishedTransition(this.ports.store, this.publisher, request);
         if (answer.outcome !== 'done' || answer.result === null) return;
-        this.publisher.committed(answer.run, answer.run.sequence - answer.result.length + 1, answer.result);
-        if (advanced) this.publisher.advanced(advanced);
         this.ports.log.warn('a run was moved by a sweep', {
           runId,
           status: answer.run.status,

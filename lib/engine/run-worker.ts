@@ -15,6 +15,7 @@ import type { Claimed, ExecutionHooks } from './execution/attempt.js';
 import type { JournalFold } from './journal/fold-journal.js';
 import { WorkerLease } from './lease/worker-lease.js';
 import type { LifecyclePublisher } from './lifecycle-publisher.js';
+import { publishedTransition } from './published-transition.js';
 import { RunClaimer } from './run-claimer.js';
 import { SharedQueue, type Claimable } from './shared-queue.js';
 import { recordedError, recordedText } from './values/recorded-error.js';
@@ -268,14 +269,13 @@ export class RunWorker {
     const { maxRecoveries } = this.ports.options;
     for (const [runId, hasAttempted] of this.doubtful) {
       if (this.holds(runId)) continue;
-      const answer = await this.ports.store.transition({
+      const answer = await publishedTransition(this.ports.store, this.publisher, {
         runId,
         decide: (locked) => decidePutBack(locked, { workerId, hasAttempted, maxRecoveries }),
       });
       this.doubtful.delete(runId);
-      if (answer.outcome !== 'done' || answer.result.length === 0) continue;
-      const { run, result } = answer;
-      this.publisher.committed(run, run.sequence - result.length + 1, result);
+      if (answer.outcome !== 'done' || !answer.result?.length) continue;
+      const { run } = answer;
       this.ports.log.warn('a run that is ours was not executed here, and was put back', { runId, status: run.status });
       if (run.nextAttemptAt !== null) this.wakeAfter(run.nextAttemptAt - run.updatedAt);
     }

@@ -133,6 +133,8 @@ export function settlement(
 ): Pick<TransitionDecision<never>, 'run' | 'session' | 'nextInSession' | 'interactions' | 'inbox'> {
   const { now, session } = locked;
   const completed = change.status === 'completed';
+  // A failed run may be retried, and still owes them an ear.
+  const inbox = change.status === 'failed' ? [] : withdrawInbox(locked, entries);
   return {
     run: {
       change: {
@@ -153,9 +155,15 @@ export function settlement(
     interactions: locked.interactions
       .filter(({ status }) => status === 'pending' || status === 'approved')
       .map((asked) => ({ ...asked, status: 'cancelled', decidedAt: asked.decidedAt ?? now })),
-    // A failed run may be retried, and still owes them an ear.
-    inbox: locked.inbox
-      .filter(({ status }) => status === 'queued' && change.status !== 'failed')
-      .map((message) => ({ ...message, status: 'withdrawn' })),
+    inbox,
   };
+}
+
+/** Messages that will never be delivered; the last of the entries, which ends the run or its part, names them. */
+export function withdrawInbox({ inbox }: LockedRun, entries: JournalEntry[]): InboxMessage[] {
+  const queued = inbox.filter(({ status }) => status === 'queued');
+  const closing = entries.at(-1);
+  // In the entry itself: one of its own would make the transaction's length depend on the inbox, by which it knows itself again.
+  if (closing && queued.length > 0) Object.assign(closing, { withdrawn: queued.map(({ requestId }) => requestId) });
+  return queued.map((message) => ({ ...message, status: 'withdrawn' }));
 }

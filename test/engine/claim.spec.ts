@@ -361,6 +361,9 @@ describe('claiming', () => {
     expect(worker.worker.status().state).toBe('ready');
     expect((await journalOf(store, 'bad')).at(-1)).toMatchObject({ type: 'run.attention_needed' });
     expect(worker.logged).toContainEqual(expect.objectContaining({ level: 'error', fields: { runId: 'bad' } }));
+    expect(worker.told.filter(({ runId }) => runId === 'bad')).toMatchObject([
+      { sequence: 2, type: 'run.attention_needed', details: { reason: 'journal_corrupt' } },
+    ]);
   });
 });
 
@@ -385,7 +388,7 @@ describe('taking a run from a live owner', () => {
     const { first, second, run, store } = await held();
     await expect(second.runs.resume(run.id)).rejects.toMatchObject({
       code: 'RUN_LEASED',
-      details: { owner: first.worker.workerId, expiresAt: expect.any(Number) },
+      details: { owner: first.worker.workerId, expiresAt: expect.any(Date) },
     });
     expect((await rowOf(store, run.id)).attempt).toBe(1);
     await first.runs.cancel(run.id);

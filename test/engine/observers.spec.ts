@@ -37,7 +37,7 @@ describe('observers', () => {
         entries.map(({ type }) => type),
       );
     }
-    expect(engine.told[0]).toMatchObject({ agent: 'support', version: '1', sessionId: null, at: expect.any(Number) });
+    expect(engine.told[0]).toMatchObject({ agent: 'support', version: '1', sessionId: null, at: expect.any(Date) });
   });
 
   it.each([
@@ -128,6 +128,45 @@ describe('observers', () => {
     await second.runs.result(run.id);
     const told = [...sequences(first.told, run.id), ...sequences(second.told, run.id)];
     expect(told).toEqual(Array.from({ length: (await journalOf(store, run.id)).length }, (_, index) => index + 1));
+  });
+
+  it('OPS-4: events name the tool, the role, who started the run, and who decided how', async () => {
+    const model = scriptedModel([{ calls: [{ name: 'pay' }] }, { calls: [{ name: 'pay' }] }, { text: 'done' }], {
+      place: 'transcript',
+    });
+    const pay = tool('pay', () => 'paid', { asks: () => ({ approverRole: 'finance' }) });
+    const engine = await engineOver(new MemoryRunStore(), agent(model, [pay]));
+    const decide = async (decision: 'approve' | 'deny') => {
+      const waiting = await engine.runs.result(run.id);
+      const [asked] = waiting.interactions;
+      expect(asked).toMatchObject({ tool: 'pay', approverRole: 'finance', actor: { id: 'alice', roles: ['clerk'] } });
+      const answer =
+        decision === 'approve'
+          ? { decision, by: 'ann', arguments: { edited: 1 } }
+          : { decision, by: 'bob', note: 'a secret' };
+      await engine.runs.respond(run.id, asked?.id ?? '', answer);
+      await until(async () => (await engine.runs.get(run.id)).sequence > waiting.sequence + 1);
+    };
+    const run = await engine.runs.start({ ...start, actor: { id: 'alice', roles: ['clerk'] } });
+    await decide('approve');
+    await decide('deny');
+    await engine.runs.result(run.id);
+    const of = (...types: string[]) =>
+      engine.told.filter(({ type }) => types.includes(type)).map(({ details }) => details);
+    expect(new Set(engine.told.map(({ actor }) => actor))).toEqual(new Set(['alice']));
+    expect(of('run.submitted')).toMatchObject([{ actor: 'alice' }]);
+    expect(of('interaction.requested')).toMatchObject([
+      { tool: 'pay', kind: 'approval', approverRole: 'finance', expiresAt: expect.stringMatching(/T.*Z$/) },
+      { tool: 'pay', kind: 'approval', approverRole: 'finance' },
+    ]);
+    expect(of('interaction.answered')).toMatchObject([
+      { tool: 'pay', decision: 'approve', by: 'ann', isEdited: true },
+      { tool: 'pay', decision: 'deny', by: 'bob' },
+    ]);
+    expect(of('tool.started', 'tool.completed', 'tool.denied').map(({ tool: name }) => name)).toEqual(['pay', 'pay']);
+    const { events } = await engine.runs.events(run.id, { projection: 'lifecycle' });
+    expect(events.map(({ data: { at: _, ...facts } }) => facts)).toEqual(engine.told.map(({ details }) => details));
+    expect(JSON.stringify([engine.told, events])).not.toMatch(/secret|edited":1/);
   });
 
   it('OPS-4: late evidence of a cancelled run is told too', async () => {

@@ -248,7 +248,14 @@ describe('a claim whose answer is lost', () => {
       await clock.advance(10_000);
       expect(await engine.runs.get('r')).toMatchObject({ status: 'completed' });
       expect(model.requests).toHaveLength(3);
-      expect(await entriesOf(store.inner, 'r', 'run.handed_over')).toHaveLength(1);
+      const [back, ...more] = await entriesOf(store.inner, 'r', 'run.handed_over');
+      expect(more).toEqual([]);
+      expect(engine.told).toContainEqual(
+        expect.objectContaining({ runId: 'r', type: 'run.handed_over', sequence: back?.sequence }),
+      );
+      // What was committed with the lost answer is told to nobody; its sequences are missing, and none is told twice.
+      const told = engine.told.map(({ sequence }) => sequence);
+      expect(told).toEqual([...new Set(told)].sort((a, b) => a - b));
     },
   );
 

@@ -21,7 +21,7 @@ async function deaf(recovery: RecoveryPolicy, options: ToolOptions = {}) {
   const executions: (Signal<unknown> & {
     aborted: () => boolean;
     attempt: number;
-    deadline: number | null;
+    deadline: Date | null;
     operationId: string;
   })[] = [];
   const work = tool(
@@ -56,7 +56,7 @@ async function deaf(recovery: RecoveryPolicy, options: ToolOptions = {}) {
 describe('a tool that does not end in time and does not listen', () => {
   it('MOD-8: is told by its signal, and knows its deadline from the beginning', async () => {
     const { clock, executions } = await deaf('safe');
-    expect(executions[0]).toMatchObject({ deadline: clock.now() + TIMEOUT_MS, attempt: 1 });
+    expect(executions[0]).toMatchObject({ deadline: new Date(clock.now() + TIMEOUT_MS), attempt: 1 });
     expect(executions[0]?.aborted()).toBe(false);
     await clock.advance(TIMEOUT_MS);
     expect(executions[0]?.aborted()).toBe(true);

@@ -96,7 +96,7 @@ describe('a transactional tool', () => {
   ])(
     'JRN-5b: of a timeout of %s ms and a transactionTimeout of %s ms the smaller counts',
     async (timeoutMs, transactionTimeoutMs, smaller) => {
-      const deadlines: (number | null)[] = [];
+      const deadlines: (Date | null)[] = [];
       const { engine, store, clock } = await over(
         ({ deadline }) => {
           deadlines.push(deadline);
@@ -106,7 +106,7 @@ describe('a transactional tool', () => {
       );
       const run = await engine.runs.start(start);
       await clock.advance(0);
-      expect(deadlines).toEqual([clock.now() + smaller]);
+      expect(deadlines).toEqual([new Date(clock.now() + smaller)]);
       await clock.advance(smaller - 1);
       expect(await entriesOf(store, run.id, 'tool.failed')).toEqual([]);
       await clock.advance(1);

@@ -80,7 +80,7 @@ describe.each(ENGINE_STORES)('a stop that is wanted, on $name', (store) => {
     await reaches(process, id, 'interrupted');
     const { events } = await process.runs.events(id, { projection: 'lifecycle' });
     const [requested] = events.filter(({ type }) => type === 'run.interrupt_requested');
-    expect(Object.keys(requested?.data ?? {})).toEqual(['at']);
+    expect(Object.keys(requested?.data ?? {})).toEqual(['at', 'by']);
     expect(process.told.filter(({ type }) => type === 'run.interrupt_requested')).toMatchObject([{ details: {} }]);
     await world.end();
   });

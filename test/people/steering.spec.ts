@@ -331,6 +331,7 @@ describe.each(ENGINE_STORES)('steering on $name', (store) => {
     await process.runs.steer(id, 'one', { ...ann, requestId: 'q-1' });
     await process.runs.cancel(id);
     all();
+    expect(await entriesOf(process.store, id, 'run.cancelled')).toMatchObject([{ withdrawn: ['q-1'] }]);
     expect(await codeOf(process.runs.steer(id, 'one', { ...ann, requestId: 'q-1' }))).toBe('ILLEGAL_TRANSITION');
     await process.runs.restart(id, { prompt: 'anew' });
     expect(await codeOf(process.runs.steer(id, 'one', { ...ann, requestId: 'q-1' }))).toBe('ILLEGAL_TRANSITION');

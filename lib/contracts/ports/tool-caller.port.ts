@@ -22,8 +22,8 @@ export interface ToolContext {
   attempt: number;
   /** Aborted on cancel, timeout, lost lease and shutdown. */
   signal: AbortSignal;
-  /** Epoch ms at which the call times out; null = never. */
-  deadline: number | null;
+  /** When the call times out; null = never. */
+  deadline: Date | null;
   /** Who the run works for, as given to `start`. */
   actor: Actor | null;
   /**

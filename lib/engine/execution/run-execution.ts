@@ -20,6 +20,7 @@ import type { CallState, RunState } from '../journal/run-state.js';
 import { keysOf, nextAction, type ActionFacts, type NextAction } from '../next-action.js';
 import { recordedError, recordedText } from '../values/recorded-error.js';
 import type { Claimed, ExecutionEnd, ExecutionHooks } from './attempt.js';
+import { nameTool } from './name-tool.js';
 import { cutByDeadline, RunDeadline } from './run-deadline.js';
 import { actionFacts, IntentWriter } from './intents.js';
 import { CallRunner, type AttemptHandle } from './call-runner.js';
@@ -214,7 +215,10 @@ export class RunExecution {
   }
 
   private apply(entries: readonly JournalEntry[]): void {
-    for (const entry of entries) this.fold.apply(this.state, entry);
+    for (const entry of entries) {
+      this.fold.apply(this.state, entry);
+      nameTool(entry, this.state);
+    }
   }
 
   /** The usual step: results and the next intents in one append. */

@@ -83,7 +83,7 @@ export async function executeCall(
     callId: call.callId,
     attempt: call.attempts,
     signal: controller.signal,
-    deadline: limitMs === undefined ? null : clock.now() + limitMs,
+    deadline: limitMs === undefined ? null : new Date(clock.now() + limitMs),
     actor: run.actor,
   });
   const invoke = (): Promise<unknown> =>

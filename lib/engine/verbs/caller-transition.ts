@@ -13,11 +13,11 @@ import { IllegalTransitionError } from '../../errors/request/illegal-transition.
 import { OperationConflictError } from '../../errors/request/operation-conflict.error.js';
 import { VersionUnavailableError } from '../../errors/request/version-unavailable.error.js';
 import type { EnginePorts } from '../engine-ports.js';
-import { withOwedEntries } from '../interrupt-request.js';
 import type { JournalFold } from '../journal/fold-journal.js';
 import { readRunState } from '../journal/read-whole-journal.js';
 import type { RunState } from '../journal/run-state.js';
 import type { LifecyclePublisher } from '../lifecycle-publisher.js';
+import { publishedTransition } from '../published-transition.js';
 import type { Unanswered } from '../unanswered.js';
 import { notFound } from './read-runs.js';
 import { invalid, isRecord, requireId, type FieldProblem } from './read-start-options.js';
@@ -42,21 +42,9 @@ export class CallerTransition {
   }
 
   private async moveNow(runId: string, session: boolean, decide: (locked: LockedRun) => Moved): Promise<RunRecord> {
-    let advanced: { locked: LockedRun; decision: Moved } | null = null;
-    const answer = await this.ports.store.transition({
-      runId: requireId('runId', runId),
-      session,
-      decide: (locked) => {
-        const decision = withOwedEntries(locked, decide(locked));
-        advanced = { locked, decision };
-        return decision;
-      },
-    });
+    const id = requireId('runId', runId);
+    const answer = await publishedTransition(this.ports.store, this.publisher, { runId: id, session, decide });
     if (answer.outcome !== 'done') throw notFound(runId);
-    if (answer.result.length > 0) {
-      this.publisher.committed(answer.run, answer.run.sequence - answer.result.length + 1, answer.result);
-    }
-    if (advanced) this.publisher.advanced(advanced);
     return answer.run;
   }
 

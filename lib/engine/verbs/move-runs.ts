@@ -186,7 +186,7 @@ function decideResume(locked: LockedRun, { maxTotalTokens, takeover, note }: Res
     if (isExpired(locked)) return keepLimit(locked, maxTotalTokens, note);
     const leaseLeftMs = (lease?.expiresAt ?? now) - now;
     if (!takeover) {
-      const details = { owner: run.owner, expiresAt: lease?.expiresAt };
+      const details = { owner: run.owner, expiresAt: new Date(lease?.expiresAt ?? now) };
       throw new RunLeasedError(
         `Run ${run.id} is owned by ${run.owner} for another ${leaseLeftMs} ms. Wait, or take it over with allowRunningTakeover and a confirmation that the owner is gone.`,
         { details },
@@ -265,7 +265,8 @@ function decideResolution(
     throw new InvalidAnswerError(`The output does not fit the tool's output schema: ${problems.join('; ')}.`, {
       details: { problems },
     });
-  const entry: JournalEntry = { ...resolved, at: now };
+  const tool = blocked.find(({ key }) => key === resolved.key)?.name;
+  const entry: JournalEntry = { ...resolved, at: now, ...(tool !== undefined && { tool }) };
   const left = blocked.filter(({ key }) => key !== resolved.key).map(({ key }) => key);
   const totals =
     'notHappened' in resolved.resolution ? {} : { totals: { ...run.totals, results: run.totals.results + 1 } };

@@ -5,6 +5,7 @@ import type { CallerNote, RetryOptions } from '../../contracts/run-requests.js';
 import type { RunVerb } from '../../contracts/run-transitions.js';
 import type { RunChange } from '../../contracts/run.js';
 import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
+import { withdrawInbox } from '../settle-run.js';
 import { becomePending, noteOf, requireVerb, type Moved } from './caller-transition.js';
 import { invalid, isRecord, type FieldProblem } from './read-start-options.js';
 
@@ -70,9 +71,7 @@ export function decideRestart(locked: LockedRun, messages: Message[], { note, ma
   return {
     ...becomePending(locked, 'restarted', note, entries, change),
     ...again,
-    inbox: locked.inbox
-      .filter(({ status }) => status === 'queued')
-      .map((message) => ({ ...message, status: 'withdrawn' })),
+    inbox: withdrawInbox(locked, entries),
   };
 }
 

@@ -5,6 +5,14 @@ const TIME = { type: String, format: 'date-time' };
 const OBJECT = { type: 'object', additionalProperties: true };
 const NULLABLE_TEXT = { type: String, nullable: true };
 
+export class AgentRunActorDto {
+  @ApiField({ type: String })
+  id!: string;
+
+  @ApiOptionalField({ type: String, isArray: true })
+  roles?: string[];
+}
+
 export class AgentRunQuestionDto {
   @ApiField({ type: String, description: 'Its answer has this name.' })
   id!: string;
@@ -38,6 +46,9 @@ export class AgentRunInteractionDto {
 
   @ApiField({ type: String })
   version!: string;
+
+  @ApiField({ type: () => AgentRunActorDto, nullable: true, description: 'Who started the run.' })
+  actor!: AgentRunActorDto | null;
 
   @ApiField({ enum: ['approval', 'question'] })
   kind!: string;

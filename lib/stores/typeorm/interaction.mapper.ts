@@ -27,12 +27,13 @@ export const INTERACTION_COLUMNS = [
 
 type InteractionBody = Pick<
   Interaction,
-  'ordinal' | 'callId' | 'tool' | 'arguments' | 'reason' | 'risk' | 'approverRole' | 'questions' | 'decision'
+  'actor' | 'ordinal' | 'callId' | 'tool' | 'arguments' | 'reason' | 'risk' | 'approverRole' | 'questions' | 'decision'
 >;
 
 export function interactionRow(one: Interaction): SqlValue[] {
-  const { ordinal, callId, tool, reason, risk, approverRole, questions, decision } = one;
+  const { actor, ordinal, callId, tool, reason, risk, approverRole, questions, decision } = one;
   const body: InteractionBody = {
+    actor,
     ordinal,
     callId,
     tool,
@@ -70,6 +71,7 @@ export function interactionOf(row: Row): Interaction {
     sessionId: row['session_id'] as string | null,
     agent: row['agent'] as string,
     version: row['version'] as string,
+    actor: body.actor,
     kind: row['kind'] as Interaction['kind'],
     status: row['status'] as Interaction['status'],
     operationKey: row['operation_key'] as string,

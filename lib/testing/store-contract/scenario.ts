@@ -316,6 +316,7 @@ export function anInteraction(overrides: Partial<Interaction> = {}): Interaction
     sessionId: null,
     agent: OFFER.agent,
     version: OFFER.version,
+    actor: { id: 'alice' },
     kind: 'approval',
     status: 'pending',
     operationKey: 'r1.m1.t0',
