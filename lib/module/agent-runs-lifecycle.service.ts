@@ -20,11 +20,10 @@ import { endedWithin } from '../engine/ended-within.js';
 import type { Engine } from '../engine/engine.js';
 import { ProblemList } from '../discovery/problem-list.js';
 import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
-import { IntervalTrigger } from '../schedule/interval-trigger.js';
 import type { JobTrigger } from '../schedule/job-trigger.js';
 import { recoveryJobs } from '../schedule/recovery-jobs.js';
 import type { RunJob } from '../schedule/run-job.js';
-import { findSchedulerRegistry, SchedulerTrigger } from '../schedule/scheduler-trigger.js';
+import { findTrigger } from '../schedule/scheduler-trigger.js';
 import {
   AGENT_RUNS_ENGINE,
   AGENT_RUNS_OBSERVERS,
@@ -103,7 +102,8 @@ export class AgentRunsLifecycle
     refuseSecondModule(this.modules, problems);
     checkStore(store, this.hostStore === undefined, this.modules, problems);
     refuseForgetfulStore(store, settings.allowMemoryStore, problems);
-    this.trigger = (await problems.attemptAsync(() => this.findTrigger())) ?? null;
+    if (settings.jobs)
+      this.trigger = (await problems.attemptAsync(() => findTrigger(settings.trigger, this.moduleRef))) ?? null;
     await this.register(problems);
     // A hook of the host may start runs before the worker begins.
     this.engine.ports.beforeStart = () => this.open();
@@ -159,7 +159,7 @@ export class AgentRunsLifecycle
       this.jobs = recoveryJobs(engine.recovery, settings.schedules, engine.ports);
       this.trigger.start(this.jobs);
     }
-    this.logger.log(startUpLine(store.traits.name, this.registry, settings));
+    this.logger.log(startUpLine(store.traits.name, this.registry, settings, this.trigger));
     if (settings.engine.worker) {
       this.letGo.push(watchShutdownHooks(engine.ports.clock, (message) => this.logger.warn(message)));
     }
@@ -201,17 +201,6 @@ export class AgentRunsLifecycle
       await work();
     } catch (error) {
       this.logger.error(`Shutdown: ${what} failed (${error instanceof Error ? error.name : typeof error})`);
-    }
-  }
-
-  private async findTrigger(): Promise<JobTrigger | null> {
-    switch (this.settings.trigger) {
-      case 'schedule':
-        return new SchedulerTrigger(await findSchedulerRegistry(this.moduleRef));
-      case 'interval':
-        return new IntervalTrigger();
-      case null:
-        return null;
     }
   }
 

@@ -68,8 +68,8 @@ export interface AgentRunsModuleStructure {
   /** Whether the recovery jobs are registered. Default: like `worker`. With `worker: false` and `recovery: true` they free runs and never claim. */
   recovery?: boolean;
   /**
-   * What turns the recovery jobs: the host's `ScheduleModule` (`schedule`, default), own timers (`interval`), or nobody (false; the host calls `RunRecovery`
-   * itself).
+   * What runs the recovery jobs: the host's `ScheduleModule` (`schedule`), own timers (`interval`), or nothing (false; the host calls `RunRecovery` itself).
+   * Default: `schedule`, and `interval` where `@nestjs/schedule` is not installed.
    */
   trigger?: 'schedule' | 'interval' | false;
   /** Modules whose exports this one needs, such as one that provides `RunStore` without being global. */

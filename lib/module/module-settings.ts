@@ -26,8 +26,10 @@ export interface ModuleSettings {
   models: Record<string, ModelClient>;
   defaults: AgentDefaults;
   schedules: RecoverySchedules;
-  /** Null: no jobs in this process. */
-  trigger: 'schedule' | 'interval' | null;
+  /** Whether this process runs the recovery jobs. */
+  jobs: boolean;
+  /** Undefined: whichever is there. */
+  trigger: 'schedule' | 'interval' | undefined;
   allowMemoryStore: boolean;
   globalEnhancers: boolean;
   redactKeys: readonly string[];
@@ -70,7 +72,7 @@ export function resolveSettings(given: AgentRunsModuleOptions, structure: AgentR
   const problems = new ProblemList();
   const options = objectOf(given, 'AgentRunsModule options', problems) as AgentRunsModuleOptions;
   checkKeys(options, OPTION_KEYS, 'AgentRunsModule options', problems, STRUCTURAL);
-  const { worker, trigger } = checkStructure(structure, problems);
+  const { worker, jobs, trigger } = checkStructure(structure, problems);
   return {
     problems,
     engine: engineOptions(options, worker, problems),
@@ -81,6 +83,7 @@ export function resolveSettings(given: AgentRunsModuleOptions, structure: AgentR
       backoff: schedule(options.backoffEvery, '5s', 'backoffEvery', problems),
       expire: schedule(options.expireEvery, '1m', 'expireEvery', problems),
     },
+    jobs,
     trigger,
     allowMemoryStore: checkFlag(options.allowMemoryStore, false, 'allowMemoryStore', problems),
     globalEnhancers: checkFlag(options.globalEnhancers, false, 'globalEnhancers', problems),
@@ -91,16 +94,19 @@ export function resolveSettings(given: AgentRunsModuleOptions, structure: AgentR
 function checkStructure(
   structure: AgentRunsModuleStructure,
   problems: ProblemList,
-): { worker: boolean; trigger: ModuleSettings['trigger'] } {
-  const { trigger = 'schedule' } = structure;
+): { worker: boolean } & Pick<ModuleSettings, 'jobs' | 'trigger'> {
+  const { trigger } = structure;
   checkFlag(structure.isGlobal, true, 'isGlobal', problems);
   const worker = checkFlag(structure.worker, true, 'worker', problems);
   const recovery = checkFlag(structure.recovery, worker, 'recovery', problems);
-  if (trigger !== 'schedule' && trigger !== 'interval' && trigger !== false) {
-    problems.add(`trigger is ${shown(trigger)}; it must be 'schedule', 'interval' or false.`);
-    return { worker, trigger: null };
-  }
-  return { worker, trigger: recovery && trigger !== false ? trigger : null };
+  if (trigger === false) return { worker, jobs: false, trigger: undefined };
+  return { worker, jobs: recovery, trigger: checkTrigger(trigger, problems) };
+}
+
+function checkTrigger(trigger: AgentRunsModuleStructure['trigger'], problems: ProblemList): ModuleSettings['trigger'] {
+  if (trigger === undefined || trigger === 'schedule' || trigger === 'interval') return trigger;
+  problems.add(`trigger is ${shown(trigger)}; it must be 'schedule', 'interval' or false.`);
+  return undefined;
 }
 
 function engineOptions(options: AgentRunsModuleOptions, worker: boolean, problems: ProblemList): EngineOptions {

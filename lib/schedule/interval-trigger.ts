@@ -4,6 +4,7 @@ import type { RunJob } from './run-job.js';
 
 /** Own timers, for hosts without `@nestjs/schedule`. */
 export class IntervalTrigger implements JobTrigger {
+  readonly kind = 'interval';
   private stops: (() => void)[] = [];
 
   start(jobs: readonly RunJob[]): void {

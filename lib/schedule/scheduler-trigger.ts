@@ -5,6 +5,7 @@
 import type { Type } from '@nestjs/common';
 import type { ModuleRef } from '@nestjs/core';
 import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
+import { IntervalTrigger } from './interval-trigger.js';
 import { cronJobOf, intervalOf } from './job-timer.js';
 import type { JobTrigger } from './job-trigger.js';
 import type { RunJob } from './run-job.js';
@@ -14,20 +15,28 @@ type SchedulerRegistry = import('@nestjs/schedule').SchedulerRegistry;
 const FIX =
   "Add ScheduleModule.forRoot() from @nestjs/schedule to the imports of your application's module, or set trigger: 'interval' (own timers) or trigger: false (you call RunRecovery yourself).";
 
-/** @throws InvalidConfigurationError when the host has no ScheduleModule */
-export async function findSchedulerRegistry(moduleRef: ModuleRef): Promise<SchedulerRegistry> {
+/**
+ * @param kind what the host asked for; undefined: its scheduler, or own timers where `@nestjs/schedule` is not installed
+ * @param load the import itself, so that bundlers and both module formats see a literal specifier
+ * @throws InvalidConfigurationError when the scheduler is to be used and the host has none
+ */
+export async function findTrigger(
+  kind: JobTrigger['kind'] | undefined,
+  moduleRef: ModuleRef,
+  load: () => Promise<{ SchedulerRegistry: Type<SchedulerRegistry> }> = () => import('@nestjs/schedule'),
+): Promise<JobTrigger> {
+  if (kind === 'interval') return new IntervalTrigger();
   let token: Type<SchedulerRegistry>;
   try {
-    token = (await import('@nestjs/schedule')).SchedulerRegistry;
+    token = (await load()).SchedulerRegistry;
   } catch (cause) {
-    throw new InvalidConfigurationError(
-      [`The recovery jobs need @nestjs/schedule, which is not installed. ${FIX}`],
-      cause,
-    );
+    const isMissing = isNotInstalled(cause, '@nestjs/schedule');
+    if (kind === undefined && isMissing) return new IntervalTrigger();
+    const state = isMissing ? 'is not installed' : 'could not be loaded';
+    throw new InvalidConfigurationError([`The recovery jobs need @nestjs/schedule, which ${state}. ${FIX}`], cause);
   }
   try {
-    const registry: SchedulerRegistry = moduleRef.get(token, { strict: false });
-    return registry;
+    return new SchedulerTrigger(moduleRef.get(token, { strict: false }));
   } catch (cause) {
     throw new InvalidConfigurationError(
       [`The recovery jobs need ScheduleModule, which is not imported. ${FIX}`],
@@ -37,6 +46,7 @@ export async function findSchedulerRegistry(moduleRef: ModuleRef): Promise<Sched
 }
 
 export class SchedulerTrigger implements JobTrigger {
+  readonly kind = 'schedule';
   private registered: { kind: 'cron' | 'interval'; name: string }[] = [];
 
   constructor(private readonly registry: SchedulerRegistry) {}
@@ -64,4 +74,10 @@ export class SchedulerTrigger implements JobTrigger {
       else this.registry.deleteInterval(name);
     }
   }
+}
+
+/** Whether it is the package itself that is missing, not something that it needs. */
+function isNotInstalled(cause: unknown, name: string): boolean {
+  const { code, message } = (cause ?? {}) as { code?: unknown; message?: unknown };
+  return /MODULE_NOT_FOUND$/.test(String(code)) && String(message).includes(`'${name}'`);
 }

@@ -167,7 +167,7 @@ describe('Where the options come from', () => {
     const app = await bootHost({
       runsModule: AgentRunsModule.forRootAsync({ useFactory: () => options, worker: false, trigger: 'schedule' }),
     });
-    expect(settingsOf(app)).toMatchObject({ engine: { worker: false }, trigger: null });
+    expect(settingsOf(app)).toMatchObject({ engine: { worker: false }, jobs: false });
     await app.close();
     expect(
       await bootProblems({

@@ -3,6 +3,7 @@ import { Interval, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import { jest } from '@jest/globals';
 import { RunRecovery } from '../../lib/engine/run-recovery.js';
 import type { AgentRunsModuleOptions, AgentRunsModuleStructure } from '../../lib/module/agent-runs-module.options.js';
+import { findTrigger } from '../../lib/schedule/scheduler-trigger.js';
 import { agentWith, bootHost, bootProblems, quiet } from '../support/nest-host.js';
 import { signal } from '../support/signal.js';
 
@@ -36,6 +37,32 @@ describe("The recovery jobs in the host's scheduler (CFG-3)", () => {
         /ScheduleModule, which is not imported\. Add ScheduleModule\.forRoot\(\) from @nestjs\/schedule/,
       ),
     ]);
+  });
+
+  describe('where @nestjs/schedule cannot be loaded', () => {
+    const failing =
+      (code: string, name = '@nestjs/schedule') =>
+      () =>
+        Promise.reject(Object.assign(new Error(`Cannot find package '${name}'`), { code }));
+    const missing = failing('ERR_MODULE_NOT_FOUND');
+    const noHost = null as never;
+
+    it.each(['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND'])('CFG-3: own timers are the default (%s)', async (code) => {
+      expect((await findTrigger(undefined, noHost, failing(code))).kind).toBe('interval');
+    });
+
+    it('CFG-3: a host that asks for the scheduler is told what is missing', async () => {
+      await expect(findTrigger('schedule', noHost, missing)).rejects.toThrow(
+        'The recovery jobs need @nestjs/schedule, which is not installed.',
+      );
+    });
+
+    it('CFG-3: one that is there and broken is no reason to do without it', async () => {
+      for (const broken of [failing('ERR_REQUIRE_ESM'), failing('MODULE_NOT_FOUND', 'cron')])
+        await expect(findTrigger(undefined, noHost, broken)).rejects.toThrow(
+          'The recovery jobs need @nestjs/schedule, which could not be loaded.',
+        );
+    });
   });
 
   it('CFG-3: durations become intervals and expressions cron jobs, once each, under fixed names', async () => {
