@@ -4,12 +4,15 @@ import { posix } from 'node:path';
 import { anchorsOf, linksOf, readPage, readPages, type Link } from './doc-page.js';
 
 const pages = readPages();
+/** What the package does not carry is linked where everybody finds it. */
+const REPOSITORY = 'https://github.com/nestjs-agent-runs/nestjs-agent-runs/blob/main/';
 
 /** Null when the link leads somewhere. */
 function problemOf({ page, line, target }: Link): string | null {
-  if (/^[a-z]+:/.test(target)) return null;
-  const [path = '', anchor] = target.split('#');
-  const file = path === '' ? page : posix.join(posix.dirname(page), path);
+  const own = target.startsWith(REPOSITORY) ? target.slice(REPOSITORY.length) : null;
+  if (own === null && /^[a-z]+:/.test(target)) return null;
+  const [path = '', anchor] = (own ?? target).split('#');
+  const file = own !== null ? path : path === '' ? page : posix.join(posix.dirname(page), path);
   if (!existsSync(file)) return `${page}:${line}: ${target} is not there`;
   if (anchor === undefined || statSync(file).isDirectory()) return null;
   return anchorsOf(readPage(file)).includes(anchor) ? null : `${page}:${line}: ${file} has no heading #${anchor}`;

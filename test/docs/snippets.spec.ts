@@ -28,14 +28,15 @@ afterAll(() => files.remove());
 const executed = snippets.filter(({ isRun }) => isRun);
 const onServers = executed.flatMap((snippet) => snippet.servers.map((server) => ({ ...snippet, server })));
 
-/** Executes a snippet in a directory of its own. One that exports an `AppModule` is a host: it is booted and closed again. */
+/** Executes a snippet in a directory of its own. One that exports a module is a host: it is booted and closed again. */
 async function execute({ file }: SnippetFile): Promise<void> {
   const before = process.cwd();
   process.chdir(mkdtempSync(`${file}-`));
   try {
-    const exports = (await import(pathToFileURL(file).href)) as { AppModule?: Type };
-    if (!exports.AppModule) return;
-    const app = await NestFactory.createApplicationContext(exports.AppModule, { logger: false });
+    const exports = (await import(pathToFileURL(file).href)) as Record<string, Type>;
+    const [, root] = Object.entries(exports).find(([name]) => name.endsWith('Module')) ?? [];
+    if (!root) return;
+    const app = await NestFactory.createApplicationContext(root, { logger: false });
     await app.close();
   } finally {
     process.chdir(before);

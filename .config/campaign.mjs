@@ -1,0 +1,107 @@
+// Long trials, run by hand and recorded in docs/reliability.md.
+//   npm run campaign                              lists them
+//   npm run campaign -- races                     runs one with its usual sizes, and prints the row for docs/reliability.md
+//   npm run campaign -- races rounds=1000 seed=7
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpus, totalmem } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
+
+const jest = (project, ...paths) => [
+  '--experimental-vm-modules',
+  '--disable-warning=ExperimentalWarning',
+  'node_modules/jest/bin/jest.js',
+  '--selectProjects',
+  project,
+  '--runInBand',
+  ...paths,
+];
+
+/** For each: what it shows, its sizes, and how Node runs it. A campaign with chance in it has a `seed` among its sizes. */
+export const CAMPAIGNS = {
+  races: {
+    shows: 'processes that race for the same run, call, decision and session do everything once, on each database',
+    sizes: { rounds: 200 },
+    run: ({ rounds }) => ({ args: jest('races'), env: { TEST_RACE_ROUNDS: rounds } }),
+  },
+  hosts: {
+    shows: 'the packed package does the main job in every kind of host: Nest, module format, adapter, TypeORM, Node',
+    sizes: { only: '' },
+    run: ({ only }) => ({ args: ['.config/hosts.mjs', ...only.split(',').filter(Boolean)], env: {} }),
+  },
+  'getting-started': {
+    shows: 'the page for new users, command by command, on an empty `nest new`',
+    sizes: { nest: '11,12' },
+    run: ({ nest }) => ({ args: ['.config/getting-started.mjs', ...nest.split(',')], env: {} }),
+  },
+};
+
+function git(...args) {
+  return execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
+}
+
+function machine() {
+  const model = cpus()[0]?.model.replaceAll(/\(R\)|\(TM\)| Processor| CPU/g, '') ?? 'unknown';
+  return `${cpus().length} cores ${model}, ${Math.round(totalmem() / 2 ** 30)} GB, Node ${process.versions.node}`;
+}
+
+function duration(ms) {
+  const seconds = Math.round(ms / 1000);
+  return seconds < 120 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
+/** What the trial itself says about its end: its last line, or Jest's count. */
+function resultOf(output, status) {
+  const lines = output.replaceAll(/\x1b\[[0-9;]*m/g, '').split('\n');
+  const tests = lines.filter((line) => line.startsWith('Tests: ')).at(-1);
+  const last = (tests ?? lines.filter((line) => line.trim() !== '').at(-1) ?? '').replace(/^Tests:\s+/, '').trim();
+  return `${status === 0 ? 'passed' : 'FAILED'}: ${last}`;
+}
+
+function list() {
+  for (const [name, { shows, sizes }] of Object.entries(CAMPAIGNS)) {
+    const given = Object.entries(sizes).map(([key, value]) => `${key}=${value}`);
+    console.log(`${name}  ${given.join(' ')}\n    ${shows}`);
+  }
+}
+
+function main([name, ...given]) {
+  if (!name) return list();
+  const campaign = CAMPAIGNS[name];
+  if (!campaign) throw new Error(`There is no campaign ${name}; there are ${Object.keys(CAMPAIGNS).join(', ')}.`);
+  const sizes = { ...campaign.sizes };
+  for (const pair of given) {
+    const [key, value = ''] = pair.split('=');
+    if (!(key in sizes)) throw new Error(`${name} has no size ${key}; it has ${Object.keys(sizes).join(', ')}.`);
+    sizes[key] = value;
+  }
+  // What is measured is what is committed.
+  const commit = git('rev-parse', '--short', 'HEAD') + (git('status', '--porcelain') === '' ? '' : ' with changes');
+  const { args, env } = campaign.run(sizes);
+  const startedAt = Date.now();
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
+    cwd: root,
+    env: { ...process.env, ...Object.fromEntries(Object.entries(env).map(([key, value]) => [key, String(value)])) },
+    encoding: 'utf8',
+    maxBuffer: 2 ** 28,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  process.stdout.write(stdout + stderr);
+  const { seed = '–', ...others } = sizes;
+  const shown = Object.entries(others).flatMap(([key, value]) => (value === '' ? [] : [`${key} ${value}`]));
+  const row = [
+    new Date().toISOString().slice(0, 10),
+    [name, ...shown].join(', '),
+    commit,
+    machine(),
+    seed,
+    duration(Date.now() - startedAt),
+    resultOf(/^Tests: /m.test(stderr) ? stderr : stdout, status),
+  ];
+  console.log(`\n| ${row.join(' | ')} |`);
+  process.exitCode = status ?? 1;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) main(process.argv.slice(2));
