@@ -104,6 +104,31 @@ describe('retrying a run', () => {
     expect(await engine.runs.result(run.id)).toMatchObject({ output: 'done', previous: [{ output: 'Half' }] });
   });
 
+  it.each(['retry', 'restart'] as const)(
+    'BUD-3: %s of a run whose budget cannot be kept is refused, for it would fail again at once',
+    async (verb) => {
+      const model = scriptedModel([{ text: 'done', usage: null }]);
+      const engine = await engineOver(new MemoryRunStore(), agent(model));
+      const run = await engine.runs.startAndWait({ ...start, budget: { maxTotalTokens: 100 } });
+      expect(run).toMatchObject({ status: 'failed', error: { code: 'USAGE_UNKNOWN' } });
+      await expect(engine.runs[verb](run.id)).rejects.toMatchObject({
+        code: 'ILLEGAL_TRANSITION',
+        message: expect.stringContaining('Start a new run'),
+      });
+    },
+  );
+
+  it('BUD-1: tokens of replies that ended badly count: the next attempt waits for more', async () => {
+    const bad = { text: 'Half', finishReason: 'error' as const };
+    const model = scriptedModel([bad, bad, { text: 'done' }]);
+    const engine = await engineOver(new MemoryRunStore(), agent(model));
+    const run = await engine.runs.startAndWait({ ...start, budget: { maxTotalTokens: 30 } });
+    expect(run).toMatchObject({ status: 'waiting', waitingFor: ['budget'], usage: { totalTokens: 30 } });
+    expect(model.requests).toHaveLength(2);
+    await engine.runs.grantBudget(run.id, 100, { by: 'ann' });
+    expect(await engine.runs.result(run.id)).toMatchObject({ status: 'completed', usage: { totalTokens: 45 } });
+  });
+
   describe('at its turn limit', () => {
     const work = { calls: [{ name: 'work' }] };
     const limited = async (store = new MemoryRunStore()) => {

@@ -3,7 +3,7 @@ import type { Message } from '../../contracts/message.js';
 import type { LockedRun } from '../../contracts/ports/run-store.port.js';
 import type { CallerNote, RetryOptions } from '../../contracts/run-requests.js';
 import type { RunVerb } from '../../contracts/run-transitions.js';
-import type { RunChange } from '../../contracts/run.js';
+import type { RunChange, RunRecord } from '../../contracts/run.js';
 import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
 import { withdrawInbox } from '../settle-run.js';
 import { becomePending, noteOf, requireVerb, type Moved } from './caller-transition.js';
@@ -31,7 +31,8 @@ export function readRunAgain(options: RetryOptions): RunAgain {
 export function decideRetry(locked: LockedRun, { note, maxTurns }: RunAgain): Moved {
   const { run, now } = locked;
   requireVerb(run, 'retry');
-  const limit = turnLimit(locked, maxTurns, 'retry', run.error?.code === 'MAX_TURNS_EXCEEDED');
+  if (run.status === 'failed') requireMeasured(run, 'retry');
+  const limit = turnLimit(run, maxTurns, 'retry', run.error?.code === 'MAX_TURNS_EXCEEDED');
   const entries: JournalEntry[] = [{ type: 'run.retried', at: now, ...limit.fact, ...note }];
   if (run.status === 'needs_attention')
     return becomePending(locked, 'retried', note, entries, { interruptRequest: null, ...limit.change });
@@ -51,7 +52,8 @@ export function decideRetry(locked: LockedRun, { note, maxTurns }: RunAgain): Mo
 export function decideRestart(locked: LockedRun, messages: Message[], { note, maxTurns }: RunAgain): Moved {
   const { run, now } = locked;
   requireVerb(run, 'restart');
-  const limit = turnLimit(locked, maxTurns, 'restart', true);
+  requireMeasured(run, 'restart');
+  const limit = turnLimit(run, maxTurns, 'restart', true);
   const again = takeHeadAgain(locked, 'restart');
   const restarts = run.restarts + 1;
   const entries: JournalEntry[] = [
@@ -88,9 +90,23 @@ function takeHeadAgain({ run, session }: LockedRun, verb: RunVerb): Pick<Moved, 
     return { session: history };
   if (session.mode === 'serial' && session.headRunId === null && session.startedOrder <= (run.sessionOrder ?? 0))
     return { session: { ...history, headRunId: run.id } };
-  throw new IllegalTransitionError(
-    `Run ${run.id} is ${run.status}: ${verb} is not possible, because another run of session ${session.id} has started since.`,
-    { details: { runId: run.id, status: run.status, verb } },
+  throw impossible(run, verb, `another run of session ${session.id} has started since.`);
+}
+
+function impossible(run: RunRecord, verb: RunVerb, reason: string): IllegalTransitionError {
+  const { id: runId, status, totals, frozen } = run;
+  return new IllegalTransitionError(`Run ${runId} is ${status}: ${verb} is not possible, because ${reason}`, {
+    details: { runId, status, verb, turn: totals.turn, maxTurns: frozen.maxTurns },
+  });
+}
+
+/** A budget counts over the whole run too: with a reply of unknown cost in it, the run would fail again at once. */
+function requireMeasured(run: RunRecord, verb: RunVerb): void {
+  if (run.budgetMaxTotalTokens === null || run.totals.usage.unknownCalls === 0) return;
+  throw impossible(
+    run,
+    verb,
+    'it has a token budget, and its model did not report how many tokens a reply used. Start a new run with a model that does, or without a budget.',
   );
 }
 
@@ -99,7 +115,7 @@ function takeHeadAgain({ run, session }: LockedRun, verb: RunVerb): Pick<Moved, 
  * @param needsTurn whether the run goes on with a new request
  */
 function turnLimit(
-  { run }: LockedRun,
+  run: RunRecord,
   maxTurns: number | null,
   verb: RunVerb,
   needsTurn: boolean,
@@ -113,9 +129,10 @@ function turnLimit(
     return { change: { frozen: { ...run.frozen, maxTurns } }, fact: { maxTurns } };
   }
   if (needsTurn && run.frozen.maxTurns <= made)
-    throw new IllegalTransitionError(
-      `Run ${run.id} is ${run.status}: ${verb} is not possible, because it has made ${made} model calls and its limit (maxTurns) is ${run.frozen.maxTurns}. Give ${verb} a higher maxTurns.`,
-      { details: { runId: run.id, status: run.status, verb, turn: made, maxTurns: run.frozen.maxTurns } },
+    throw impossible(
+      run,
+      verb,
+      `it has made ${made} model calls and its limit (maxTurns) is ${run.frozen.maxTurns}. Give ${verb} a higher maxTurns.`,
     );
   return { change: {}, fact: {} };
 }

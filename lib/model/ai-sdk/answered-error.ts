@@ -51,7 +51,8 @@ function innerError(error: unknown): InnerError {
 function errorObject(given: unknown): Record<string, unknown> | undefined {
   const body: unknown = Array.isArray(given) ? given[0] : given;
   if (typeof body !== 'object' || body === null) return undefined;
-  const { error, detail, message, object, promptFeedback } = body as Record<string, unknown>;
+  const { detail, message, object, promptFeedback, choices } = body as Record<string, unknown>;
+  const error = thrownProperty(body, 'error') ?? (Array.isArray(choices) && thrownProperty(choices[0], 'error'));
   if (typeof error === 'string') return { ...body, message: error };
   if (typeof error === 'object' && error !== null) return error as Record<string, unknown>;
   const blocked = thrownProperty(promptFeedback, 'blockReason');

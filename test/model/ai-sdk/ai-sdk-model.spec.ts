@@ -342,3 +342,32 @@ describe('aiSdkModel', () => {
     expect(made.calls).toEqual([]);
   });
 });
+
+describe('MOD-3: a reply of specification v2 without a finish reason', () => {
+  const generate = (finishReason: string, body: unknown, content: unknown[] = [{ type: 'text', text: 'Hello' }]) =>
+    aiSdkModel(new HandMadeModel('v2', resultOf('v2', content, { finishReason, response: { body } })), {
+      missingFinishReason: 'accept',
+    }).generate(request());
+  const choice = (finish_reason: unknown) => ({ choices: [{ finish_reason }] });
+
+  it('is accepted where the body shows that there was none', async () => {
+    expect(await generate('unknown', choice(null))).toMatchObject({ finishReason: 'stop' });
+    const call = { type: 'tool-call', toolCallId: 'c', toolName: 'pay', input: '{}' };
+    expect(await generate('unknown', choice(undefined), [call])).toMatchObject({ finishReason: 'tool-calls' });
+  });
+
+  it('is not accepted where it is a word that the package did not tell, or may be one', async () => {
+    expect(await generate('unknown', choice('network_error'))).toMatchObject({
+      finishReason: 'error',
+      finishDetail: 'network_error',
+    });
+    expect(await generate('unknown', choice('zany'))).toMatchObject({ finishReason: 'other', finishDetail: 'zany' });
+    expect(await generate('unknown', undefined)).toMatchObject({ finishReason: 'unknown' });
+    expect(await generate('other', choice(null))).toMatchObject({ finishReason: 'other' });
+  });
+
+  it.each(['yes', true, null])('missingFinishReason %j is a configuration error', (missingFinishReason) => {
+    const made = new HandMadeModel('v3', resultOf('v3', []));
+    expect(() => aiSdkModel(made, { missingFinishReason } as never)).toThrow(/missingFinishReason/);
+  });
+});

@@ -160,6 +160,14 @@ describe.each(Object.entries(chatPackages))('@ai-sdk/%s', (name, make) => {
     expect({ output: third.run.output, refunds: third.refunds }).toEqual({ output: 'Fine.', refunds: 0 });
   });
 
+  it('R201: tells the error that a gateway put beside the fragment, without its secrets', async () => {
+    const body = structuredClone(payload<Record<string, any>>('R201').withErrorOnTheChoice);
+    body.choices[0].error.message = 'Upstream died, key sk-live-0123456789abcdef0123456789';
+    const { failed } = await runOn(make, [{ body }, good]);
+    expect(failed[0]?.error.message).toMatch(/: Upstream died/);
+    expect(failed[0]?.error.message).not.toContain('0123456789abcdef');
+  });
+
   it('tells which word it was', async () => {
     const { failed } = await runOn(make, [completion(call, 'insufficient_system_resource'), good]);
     expect(failed[0]).toMatchObject({ finishReason: 'error', usage: { totalTokens: 15 } });
