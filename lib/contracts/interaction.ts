@@ -32,7 +32,15 @@ export interface Question {
 
 /** How an ask was decided (the words of MCP's elicitation for questions). */
 export type InteractionDecision =
-  | { decision: 'approve'; by: string; note?: string; /** Full replacement, validated. */ arguments?: JsonObject }
+  | {
+      decision: 'approve';
+      by: string;
+      note?: string;
+      /** Full replacement, validated. */
+      arguments?: JsonObject;
+      /** As they were given, where validation changed them. */
+      givenArguments?: JsonObject;
+    }
   | { decision: 'deny'; by: string; note?: string }
   | { action: 'accept'; by: string; note?: string; answers: JsonObject }
   | { action: 'decline' | 'cancel'; by: string; note?: string };

@@ -173,17 +173,26 @@ function driftAttention(key: string): Attention {
   };
 }
 
+/** Refused by the check right before its first execution. */
+function isUntouched({ problem, cut, asks, steps }: CallState): boolean {
+  return problem?.reason === 'input_drift' && cut === null && asks.length === 0 && steps.size === 0;
+}
+
 function uncertainAttention(blocked: CallState[]): Attention {
   const [first] = blocked as [CallState, ...CallState[]];
   const names = blocked.map((call) => `${call.key} (${call.name})`).join(', ');
-  const special = blocked.find((call) => call.problem !== null)?.problem;
+  const special = blocked.find((call): call is CallState & { problem: object } => call.problem !== null);
   return {
-    reason: special?.reason ?? 'uncertain_outcome',
+    reason: special?.problem.reason ?? 'uncertain_outcome',
     operationKey: first.key,
     operations: blocked.map((call) => call.key),
     detail: recordedText(
       special
-        ? `${names}: ${special.detail}. Its effect may have happened; settle it with resolveTool.`
+        ? `${names}: ${special.problem.detail}. ${
+            isUntouched(special)
+              ? 'It was not begun: bring the earlier definition back and settle it as not happened, or settle it as it is, with resolveTool.'
+              : 'Its effect may have happened; settle it with resolveTool.'
+          }`
         : `${names}: interrupted, and its effect may or may not have happened. Look it up and settle it with resolveTool.`,
     ),
   };

@@ -65,8 +65,8 @@ export class NestToolCaller implements ToolCaller {
     return pipeline.run({
       context: Object.isFrozen(context) ? context : frozenCopy(context),
       entry,
-      input: await schema.revive(input),
-      shownInput: await schema.revive(input),
+      input: await schema.revive(input, entry.given),
+      shownInput: await schema.revive(input, entry.given),
     });
   }
 

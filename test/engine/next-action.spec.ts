@@ -33,6 +33,8 @@ function call(key: string, status: CallState['status'], over: Partial<CallState>
     interactionId: null,
     asks: [],
     withdrawn: 0,
+    given: {},
+    openAttempts: 0,
     steps: new Map(),
     status,
     attempts: 0,

@@ -167,7 +167,10 @@ describe('A Standard Schema as the input of a tool', () => {
     const schema = await input(z.object({ cents: z.number().transform((euros) => euros * 100) }));
     const parsed = await schema.parse({ cents: 3 });
     expect(parsed).toEqual({ ok: true, input: { cents: 300 } });
-    expect(await schema.revive({ cents: 300 })).toEqual({ cents: 300 });
+    expect(await schema.revive({ cents: 300 }, { cents: 3 })).toEqual({ cents: 300 });
+    // Not what the schema makes of the arguments (any more): nothing is handed over instead.
+    for (const given of [{ cents: 4 }, { cents: 'x' }])
+      await expect(schema.revive({ cents: 300 }, given)).rejects.toMatchObject({ code: 'INVALID_ARGUMENTS' });
   });
 
   it('gives the method a rich value again where its JSON leads back to it, and refuses it where it does not', async () => {

@@ -69,6 +69,8 @@ export interface EnteredTransaction {
 
 /** Hands the method its context at the moment it is entered: guards and pipes have passed. */
 export interface ToolEntry {
+  /** The arguments as they were given, before the schema read them; default the input. */
+  given?: JsonObject;
   /** Called right before the method runs; may add to the context (a transaction). Not called when a guard or pipe refused. */
   onEnter(): Promise<EnteredTransaction | void>;
 }

@@ -15,6 +15,7 @@ import type { CallState } from '../journal/run-state.js';
 import { recordedError, recordedFailure } from '../values/recorded-error.js';
 import { decideAtOnce } from './decide-at-once.js';
 import { probeCall } from './probe-call.js';
+import { mayHaveBegun, recheckCall, unlessBegun } from './recheck-call.js';
 import { executeCall, type CallEnd, type CallEnvironment } from './tool-call.js';
 
 /** What a call may do to the attempt it belongs to. */
@@ -89,6 +90,8 @@ export class CallRunner {
     const tool = this.toolOf(call);
     if (!tool) return this.finish(call, null, { end: 'result', entries: [this.unknownTool(call)] });
     try {
+      const refusal = await recheckCall(this.ports, tool, call, mayHaveBegun(call));
+      if (refusal) return await this.finish(call, tool, { end: 'result', entries: [refusal] });
       if (tool.recovery === 'transactional') return await this.runTransactional(tool, call, transactionTry);
       const controller = this.attempt.controllerOf(key);
       const end = await executeCall(this.environment, tool, call, controller, { onEnter: async () => undefined });
@@ -103,7 +106,11 @@ export class CallRunner {
   /** Asks the tool's probe about a call whose fate is unknown. */
   probe(tool: ToolDefinition, call: CallState, cut: 'crash' | 'timeout'): void {
     const controller = this.attempt.hold(call.key);
-    void probeCall(this.environment, tool, call, cut, controller).then(
+    const probed = async (): Promise<JournalEntry[]> => {
+      const refusal = await recheckCall(this.ports, tool, call, true);
+      return refusal ? [refusal] : probeCall(this.environment, tool, call, cut, controller);
+    };
+    void probed().then(
       (entries) => {
         this.attempt.release(call.key);
         this.attempt.step(entries);
@@ -218,12 +225,8 @@ export class CallRunner {
   }
 
   private unknownTool(call: CallState): JournalEntry {
-    return {
-      type: 'tool.failed',
-      at: this.ports.clock.now(),
-      key: call.key,
-      outcome: 'unknown_tool',
-      error: recordedFailure('UNKNOWN_TOOL', `The tool ${call.name} is no longer registered.`),
-    };
+    const error = recordedFailure('UNKNOWN_TOOL', `The tool ${call.name} is no longer registered.`);
+    const at = this.ports.clock.now();
+    return unlessBegun(call, { type: 'tool.failed', at, key: call.key, outcome: 'unknown_tool', error }, error.message);
   }
 }

@@ -34,7 +34,7 @@ export class IntentWriter {
   }
 
   private callIntent(call: CallState, at: number): JournalEntry {
-    const current = this.agent.tools.find(({ name }) => name === call.name)?.recovery ?? 'manual';
+    const current = this.agent.tools.find(({ name }) => name === call.name)?.recovery ?? call.recovery ?? 'manual';
     // What was once to run in a transaction and is begun without one has no transaction to protect it.
     const stored = call.recovery === 'transactional' ? current : (call.recovery ?? current);
     return {

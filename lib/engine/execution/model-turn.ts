@@ -21,6 +21,7 @@ import { decideAtOnce, type DecisionPorts } from './decide-at-once.js';
 import { approvalOf, parseCall } from './judge-call.js';
 import { isCallId, substituteCallId, transcriptFor } from './provider-transcript.js';
 import { readReply, type ModelFailure } from './read-reply.js';
+import { markRead } from './recheck-call.js';
 import { timedCall } from './timed-call.js';
 
 /** `aborted`: cut by ourselves, which is no failure of the provider. */
@@ -204,6 +205,7 @@ export class ReplyRecorder {
       return { verdict, refusal: 'timedOut' in parsed ? unchecked(problems) : invalid(problems) };
     }
     if (!this.sameValue(parsed.input, part.arguments as JsonObject)) verdict.input = parsed.input;
+    markRead(tool, verdict.input ?? (part.arguments as JsonObject));
     if (tool.approval === 'rule') {
       const { id: runId, actor } = this.run;
       const approval = await approvalOf(tool, parsed.input, { runId, callId: part.callId, actor });

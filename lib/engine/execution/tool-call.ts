@@ -2,7 +2,7 @@
  * One execution of a tool call, and what its end means for the journal. The intent is committed before this is called (I1);
  * the lease is checked again at the very moment the method is entered.
  */
-import type { JournalEntry } from '../../contracts/journal-entry.js';
+import type { JournalEntry, ToolDenied, ToolFailed } from '../../contracts/journal-entry.js';
 import type { Clock } from '../../contracts/ports/clock.port.js';
 import type { EnteredTransaction, ToolContext } from '../../contracts/ports/tool-caller.port.js';
 import type { RunRecord } from '../../contracts/run.js';
@@ -15,6 +15,7 @@ import { decideRecovery } from '../recovery-decision.js';
 import { MethodInside, type InsidePorts } from './method-inside.js';
 import { normaliseResult } from '../values/normalise-result.js';
 import { recordedError, recordedFailure, recordedText } from '../values/recorded-error.js';
+import { unlessBegun } from './recheck-call.js';
 import { timedCall } from './timed-call.js';
 
 /** How an execution ended. `entries` is empty when it should run again or was never begun. */
@@ -88,6 +89,7 @@ export async function executeCall(
   });
   const invoke = (): Promise<unknown> =>
     tool.caller.call(structuredClone(call.input), context, {
+      given: call.given,
       onEnter: async () => {
         const requireEntry = (): void => {
           refused = !environment.mayAct() || controller.signal.aborted;
@@ -118,7 +120,8 @@ export async function executeCall(
     if (entered && controller.signal.aborted) return { end: 'cut' };
     if (!entered && controller.signal.aborted) return { end: 'released' };
     if (isStoreTrouble(result.error, entered) || rethrow?.(result.error)) throw result.error;
-    return { end: 'result', entries: [refusalOf(clock, call, result.error)] };
+    const refusal = refusalOf(clock, call, result.error);
+    return { end: 'result', entries: [entered ? refusal : unlessBegun(call, refusal, reasonOf(refusal))] };
   }
   return { end: 'result', entries: [recordOutcome(environment, tool, call, result.value)] };
 }
@@ -143,7 +146,11 @@ function isStoreTrouble(error: unknown, entered: boolean): boolean {
   return AgentRunsError.is(error) && error.family === 'store' && (!entered || error.retryable);
 }
 
-function refusalOf(clock: Clock, call: CallState, error: unknown): JournalEntry {
+function reasonOf(refusal: ToolFailed | ToolDenied): string {
+  return refusal.type === 'tool.failed' ? refusal.error.message : (refusal.reason ?? 'denied');
+}
+
+function refusalOf(clock: Clock, call: CallState, error: unknown): ToolFailed | ToolDenied {
   const at = clock.now();
   if (AgentRunsError.is(error, 'TOOL_DENIED'))
     return { type: 'tool.denied', at, key: call.key, by: 'guard', reason: recordedText(error.message) };
@@ -208,11 +215,11 @@ function timedOut(
 ): CallEnd {
   const at = environment.clock.now();
   const error = recordedFailure('TOOL_TIMED_OUT', `The tool did not finish within ${limitMs} ms.`);
-  const failed: CallEnd = {
-    end: 'result',
-    entries: [{ type: 'tool.failed', at, key: call.key, outcome: 'error', error }],
+  const failed = {
+    end: 'result' as const,
+    entries: [{ type: 'tool.failed', at, key: call.key, outcome: 'error', error }] satisfies [ToolFailed],
   };
-  if (!entered) return failed;
+  if (!entered) return { end: 'result', entries: [unlessBegun(call, failed.entries[0], error.message)] };
   void zombie.then(() =>
     environment.warn('a tool ended after its timeout; its result was discarded', {
       runId: environment.run.id,

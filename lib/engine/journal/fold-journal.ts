@@ -98,6 +98,7 @@ export class JournalFold {
         const call = this.callOf(state, entry.key);
         call.status = 'started';
         call.attempts = entry.attempt;
+        call.openAttempts += 1;
         call.recovery = entry.recovery;
         call.cut = null;
         this.update(state, entry.key, {
@@ -110,6 +111,7 @@ export class JournalFold {
         return;
       }
       case 'tool.released':
+        this.callOf(state, entry.key).openAttempts -= 1;
         return this.reopen(state, entry.key);
       case 'interaction.requested':
         return this.requested(state, entry.key, entry.interactionId);
@@ -209,7 +211,10 @@ export class JournalFold {
     }
     if ('decision' in decision) {
       if (decision.decision === 'deny') return this.finish(state, key, 'denied', refusalText(decision), at);
-      call.input = decision.arguments ?? call.input;
+      if (decision.arguments) {
+        call.input = decision.arguments;
+        call.given = decision.givenArguments ?? decision.arguments;
+      }
       return this.reopen(state, key);
     }
     if (decision.action === 'accept') return this.finish(state, key, 'success', decision.answers, at);
@@ -302,13 +307,15 @@ export class JournalFold {
         status: 'waiting',
         ...(verdict.recovery && { recovery: verdict.recovery }),
       });
+      const given = parts.get(verdict.callId)?.arguments ?? {};
       return {
         key: verdict.key,
         callId: verdict.callId,
         name: verdict.name,
         toolVersion: verdict.toolVersion,
         recovery: verdict.recovery,
-        input: verdict.input ?? parts.get(verdict.callId)?.arguments ?? {},
+        given,
+        input: verdict.input ?? given,
         edits: [],
         approval: verdict.approval ?? null,
         questions: verdict.questions ?? null,
@@ -318,6 +325,7 @@ export class JournalFold {
         steps: new Map(),
         status: waiting ? 'waiting' : 'ready',
         attempts: 0,
+        openAttempts: 0,
         cut: null,
         problem: null,
         outcome: null,
@@ -343,7 +351,9 @@ export class JournalFold {
   /** It did not happen, and so neither did the step in which it was cut; those before it did. */
   private reopenUndone(state: RunState, key: string): void {
     this.reopen(state, key);
-    const { steps } = this.callOf(state, key);
+    const call = this.callOf(state, key);
+    const { steps } = call;
+    call.openAttempts = 0;
     for (const [step, { status }] of steps) if (status === 'started') steps.delete(step);
   }
 

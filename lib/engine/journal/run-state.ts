@@ -21,7 +21,9 @@ export interface CallState {
   toolVersion: string | null;
   /** Policy committed with the call, later the one in force when it was begun. */
   recovery: RecoveryPolicy | null;
-  /** As it will be executed. */
+  /** As the model, or an approver, gave them. */
+  given: JsonObject;
+  /** As it will be executed: what the schema made of them. */
   input: JsonObject;
   /** What approvers changed about it, in the order in which they were asked. */
   edits: ApprovalEdit[];
@@ -39,6 +41,8 @@ export interface CallState {
   /** `ready` to begin, `waiting` for a person, `started` without a result, `uncertain` and blocked, `done`. */
   status: 'ready' | 'waiting' | 'started' | 'uncertain' | 'done';
   attempts: number;
+  /** Executions that were begun and not taken back, the one under way included. */
+  openAttempts: number;
   cut: OperationCut | null;
   /** What else is wrong with an uncertain call. */
   problem: { detail: RecordedText; reason: AttentionReason } | null;

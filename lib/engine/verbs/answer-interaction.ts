@@ -3,7 +3,7 @@
  * before the store is asked; whether it may still be decided is decided under the run's lock, on the store's clock.
  */
 import type { Interaction, InteractionDecision } from '../../contracts/interaction.js';
-import type { JsonObject } from '../../contracts/json.js';
+import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { LockedRun } from '../../contracts/ports/run-store.port.js';
 import type { InteractionResponse } from '../../contracts/run-requests.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
@@ -115,7 +115,11 @@ export class AnswerInteraction {
       ]);
     }
     if (isApproval && given.decision === 'approve' && given.arguments) {
-      if (isGate(asked)) return { ...given, arguments: await this.parseEdited(asked, given.arguments) };
+      if (isGate(asked)) {
+        const edited = await this.parseEdited(asked, given.arguments);
+        const isChanged = this.canonical(edited) !== this.canonical(given.arguments);
+        return { ...given, arguments: edited, ...(isChanged && { givenArguments: given.arguments }) };
+      }
       // What a method asked to approve in the middle of its work has no schema; but what it never showed it will not look for either.
       if (Object.keys(asked.arguments ?? {}).length === 0)
         throw new InvalidArgumentsError(
@@ -133,10 +137,8 @@ export class AnswerInteraction {
   /** Whoever sends back what was shown changed nothing, and the model is not told otherwise. */
   private withoutSameArguments(asked: Interaction, decision: InteractionDecision): InteractionDecision {
     if (!('decision' in decision) || decision.decision !== 'approve' || !decision.arguments) return decision;
-    const { arguments: edited, ...approval } = decision;
-    const { canonical } = this.ports.digester;
-    const isSame = canonical.call(this.ports.digester, edited) === canonical.call(this.ports.digester, asked.arguments);
-    return isSame ? approval : decision;
+    const { arguments: edited, givenArguments: _, ...approval } = decision;
+    return this.canonical(edited) === this.canonical(asked.arguments) ? approval : decision;
   }
 
   private async parseEdited(asked: Interaction, edited: JsonObject): Promise<JsonObject> {
@@ -178,10 +180,19 @@ export class AnswerInteraction {
     );
   }
 
+  /** As they were given: another process may read the same arguments otherwise, or not at all. */
   private same(a: InteractionDecision, b: InteractionDecision): boolean {
-    const { canonical } = this.ports.digester;
-    return canonical.call(this.ports.digester, a) === canonical.call(this.ports.digester, b);
+    return this.canonical(asGiven(a)) === this.canonical(asGiven(b));
   }
+
+  private canonical(value: JsonValue): string {
+    return this.ports.digester.canonical(value);
+  }
+}
+
+function asGiven(decision: InteractionDecision): JsonObject {
+  const { givenArguments, ...rest } = decision as Extract<InteractionDecision, { decision: 'approve' }>;
+  return { ...rest, ...(givenArguments && { arguments: givenArguments }) };
 }
 
 /** Before anything is told about the ask: also to whoever repeats a decision. */

@@ -123,7 +123,7 @@ function shownAs(schema: ToolSchema, shown: JsonObject): ToolSchema {
   return {
     jsonSchema: shown,
     parse: (args) => schema.parse(args),
-    revive: (input) => schema.revive(input),
+    revive: (input, given) => schema.revive(input, given),
     check: (value) => schema.check(value),
   };
 }

@@ -5,6 +5,7 @@
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { ParsedArguments } from '../../contracts/ports/tool-caller.port.js';
 import type { StandardIssue, StandardSchema } from '../../decorators/standard-schema.js';
+import { InvalidToolArgumentsError } from '../../errors/run/invalid-tool-arguments.error.js';
 import { copyJson, equalJson, isJsonObject, toJson, withoutDialect } from './json-copy.js';
 import type { ToolSchema } from './tool-schema.js';
 
@@ -30,9 +31,15 @@ export class StandardToolSchema implements ToolSchema {
     return { ok: true, input };
   }
 
-  async revive(input: JsonObject): Promise<unknown> {
+  async revive(input: JsonObject, given = input): Promise<unknown> {
     const { same, value } = await this.again(input);
-    return same ? value : copyJson(input);
+    if (same) return value;
+    // A transformation that cannot be applied twice: what it still makes of the arguments, where that is plain JSON.
+    const result = await this.schema['~standard'].validate(copyJson(given));
+    if (!result.issues && isPlainJson(result.value) && equalJson(toJson(result.value), input)) return copyJson(input);
+    throw new InvalidToolArgumentsError(
+      'The arguments are not valid: the schema does not read them as it did when the call was made.',
+    );
   }
 
   check(value: JsonValue): string[] {

@@ -10,8 +10,11 @@ export interface ToolSchema {
   readonly jsonSchema: JsonObject;
   /** Validates, fills in defaults, coerces. Never throws for bad arguments. */
   parse(args: JsonObject): Promise<ParsedArguments>;
-  /** A fresh value for the method, from an input that `parse` gave, now or before a restart. */
-  revive(input: JsonObject): Promise<unknown>;
+  /**
+   * A fresh value for the method, from an input that `parse` gave of these arguments (default: the input), now or before a restart.
+   * @throws InvalidToolArgumentsError where the schema neither takes the input back nor makes it of the arguments any more
+   */
+  revive(input: JsonObject, given?: JsonObject): Promise<unknown>;
   /** The problems of a value; empty when it fits. */
   check(value: JsonValue): string[];
 }
