@@ -5,7 +5,7 @@
 import type { JsonValue } from '../contracts/json.js';
 import type { RunError } from '../contracts/run.js';
 import type { Attention, WaitReason } from '../contracts/run-status.js';
-import { latestText } from './journal/fold-journal.js';
+import { latestText } from './journal/past-part.js';
 import type { CallState, RunState } from './journal/run-state.js';
 import { recordedFailure, recordedText } from './values/recorded-error.js';
 

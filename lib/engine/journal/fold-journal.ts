@@ -18,9 +18,10 @@ import type { JsonValue } from '../../contracts/json.js';
 import type { Message, ToolOutcome } from '../../contracts/message.js';
 import type { Operation } from '../../contracts/operation.js';
 import type { Digester } from '../../contracts/ports/digester.port.js';
-import { addUsage, sumUsage, type Usage, type UsageTotals } from '../../contracts/usage.js';
+import { addUsage, sumUsage, type Usage } from '../../contracts/usage.js';
 import { effectsOf, mayHaveActed } from './effects.js';
-import type { CallState, PastPart, RunState } from './run-state.js';
+import { pastPart } from './past-part.js';
+import type { CallState, RunState } from './run-state.js';
 
 export class JournalFold {
   constructor(private readonly digester: Digester) {}
@@ -403,33 +404,6 @@ export class JournalFold {
 function refusalText(decision: Exclude<InteractionDecision, { decision: 'approve' } | { action: 'accept' }>): string {
   const verb = 'decision' in decision ? 'Denied' : decision.action === 'decline' ? 'Declined' : 'Cancelled';
   return decision.note === undefined ? `${verb} by ${decision.by}.` : `${verb} by ${decision.by}: ${decision.note}`;
-}
-
-function pastPart(state: RunState): PastPart {
-  const { totals, partStart, ended } = state;
-  const text = latestText(state);
-  const usage = { ...totals.usage };
-  for (const name of Object.keys(usage) as (keyof UsageTotals)[]) usage[name] -= partStart.totals.usage[name];
-  return {
-    status: ended?.status ?? 'failed',
-    output: text === '' ? null : text,
-    error: ended?.error ?? null,
-    turns: totals.turn - partStart.totals.turn,
-    usage,
-    startedAt: partStart.at,
-    finishedAt: ended?.at ?? null,
-  };
-}
-
-/** The text of the latest reply of this part; empty without one. */
-export function latestText(state: RunState): string {
-  if (state.failedText !== null) return state.failedText;
-  for (let index = state.messages.length - 1; index >= state.historyLength; index--) {
-    const message = state.messages[index];
-    if (message?.role !== 'assistant') continue;
-    return message.content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('');
-  }
-  return '';
 }
 
 const SETTLED_BY = { 'run.failed': 'failed', 'run.blocked': 'blocked', 'run.timed_out': 'timed_out' } as const;
