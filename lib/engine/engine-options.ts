@@ -48,3 +48,8 @@ export const DEFAULT_ENGINE_OPTIONS: Readonly<EngineOptions> = Object.freeze({
   resumeAfterAnswers: 'automatic',
   onStoreFailure: null,
 });
+
+/** The largest payload of a store: it may stand in a commit twice, e.g. a call's arguments as the model gave them and as they are executed. */
+export function maxPayloadIn(maxCommitBytes = Infinity): number {
+  return Math.floor(maxCommitBytes / 2);
+}

@@ -166,16 +166,21 @@ export function finishesCall(asked: Interaction, isMethodAsk: boolean): boolean 
   return asked.kind === 'question' || ('decision' in asked.decision && asked.decision.decision === 'deny');
 }
 
-/** Decisions that were made while the run was executed, for its owner to take up (architecture, "Who may append"). */
+/** Decisions that were made while the run was executed, for its owner to take up (architecture, "Who may append"): as many as one commit takes. */
 export function decisionsToTakeUp(
   locked: LockedRun,
   state: RunState,
-): { entries: JournalEntry[]; results: number; interactions: Interaction[] } {
-  const taken = locked.interactions.filter((asked) => asked.decision !== null && isAwaited(asked, state));
+  fits: (entries: readonly JournalEntry[]) => number,
+): { entries: JournalEntry[]; results: number; interactions: Interaction[]; isWaitedFor: boolean } {
+  const decided = locked.interactions.filter((asked) => asked.decision !== null && isAwaited(asked, state));
+  const entries = decided.map((asked) => decidedEntry(asked, locked.now));
+  const count = fits(entries);
+  const taken = decided.slice(0, count);
   return {
-    entries: taken.map((asked) => decidedEntry(asked, locked.now)),
+    entries: entries.slice(0, count),
     results: taken.filter((asked) => finishesCall(asked, isMethodAsk(asked, state))).length,
     interactions: takenUp(taken),
+    isWaitedFor: decided.length > 0,
   };
 }
 

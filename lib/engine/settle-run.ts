@@ -11,6 +11,7 @@ import { transitionOf, type RunVerb } from '../contracts/run-transitions.js';
 import { BrokenStoreError } from '../errors/store/broken-store.error.js';
 import { FencedError } from '../errors/store/fenced.error.js';
 import { advanceSession } from './sessions.js';
+import { countThatFits } from './values/commit-size.js';
 
 /** What an attempt writes in a transaction of its own: it leaves, or it stays and writes what an append cannot. */
 export interface Leave {
@@ -31,8 +32,13 @@ export interface Leave {
   interactions?: (now: number) => Interaction[];
   /** Not to be done earlier by the store's clock; absent = at any time. */
   notBefore?: number;
-  /** What somebody else wrote that makes the run go on instead; read under its lock, so that nothing is missed. */
-  instead?: (locked: LockedRun) => Stay | null;
+  /**
+   * What somebody else wrote that makes the run go on instead; read under its lock, so that nothing is missed.
+   * @param fits how many of these entries, in order, the commit takes; the rest is for the next one
+   */
+  instead?: (locked: LockedRun, fits: (entries: readonly JournalEntry[]) => number) => Stay | null;
+  /** See `StoreTraits`. */
+  maxCommitBytes?: number | undefined;
 }
 
 /** What lets a run stay that was about to leave. */
@@ -40,6 +46,8 @@ export interface Stay {
   entries: JournalEntry[];
   /** How many of the entries are results. */
   results: number;
+  /** Messages are left in the inbox for the next commit. */
+  leavesMessages?: boolean;
   interactions?: Interaction[];
   inbox?: InboxMessage[];
 }
@@ -51,6 +59,7 @@ export interface LeaveResult {
   entries: JournalEntry[];
   /** The part of `entries` that the attempt did not know of. */
   news: JournalEntry[];
+  leavesMessages?: boolean;
 }
 
 export function decideLeave(locked: LockedRun, leave: Leave): TransitionDecision<LeaveResult> {
@@ -75,7 +84,7 @@ export function decideLeave(locked: LockedRun, leave: Leave): TransitionDecision
   }
   if (leave.notBefore !== undefined && now < leave.notBefore)
     return { result: { outcome: 'too_early', entries: [], news: [] } };
-  const stay = leave.instead?.(locked);
+  const stay = leave.instead?.(locked, (given) => countThatFits(given, leave.results, leave.maxCommitBytes));
   if (stay) return staying(leave, stay);
   const interactions = leave.interactions?.(now);
   const interrupt: RunChange =
@@ -117,7 +126,7 @@ function staying(leave: Leave, stay: Stay): TransitionDecision<LeaveResult> {
   if (entries.length === 0 && !stay.interactions?.length && !stay.inbox?.length)
     return { result: { outcome: 'stayed', entries, news: [] } };
   return {
-    result: { outcome: 'stayed', entries, news: stay.entries },
+    result: { outcome: 'stayed', entries, news: stay.entries, leavesMessages: stay.leavesMessages === true },
     run: { change: {}, entries, totals: { ...leave.totals, results: leave.totals.results + stay.results } },
     ...(stay.interactions && { interactions: stay.interactions }),
     ...(stay.inbox && { inbox: stay.inbox }),

@@ -20,6 +20,7 @@ import { endedWithin } from '../engine/ended-within.js';
 import type { Engine } from '../engine/engine.js';
 import { ProblemList } from '../discovery/problem-list.js';
 import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
+import { maxPayloadIn } from '../engine/engine-options.js';
 import type { JobTrigger } from '../schedule/job-trigger.js';
 import { recoveryJobs } from '../schedule/recovery-jobs.js';
 import type { RunJob } from '../schedule/run-job.js';
@@ -167,9 +168,10 @@ export class AgentRunsLifecycle
 
   /** What the store could not keep is refused, or becomes an error, where it comes in. */
   private respectStore(): void {
-    const { maxPayloadBytes, name } = this.store.traits;
+    const { maxCommitBytes, name } = this.store.traits;
     const options = this.settings.engine;
-    if (maxPayloadBytes === undefined || maxPayloadBytes >= options.maxPayloadBytes) return;
+    const maxPayloadBytes = maxPayloadIn(maxCommitBytes);
+    if (maxPayloadBytes >= options.maxPayloadBytes) return;
     this.logger.log(
       `${name} takes payloads of at most ${maxPayloadBytes} bytes, as its server is set up: maxPayloadBytes is that, not ${options.maxPayloadBytes}`,
     );

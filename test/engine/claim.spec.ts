@@ -28,6 +28,7 @@ function locked(run: Partial<RunRecord>, lease: Partial<LeaseView> | null = null
     lease: lease && { owner: 'old', heartbeatAt: null, expiresAt: null, ...lease },
     interactions: [],
     inbox: [],
+    lastMessageOrder: 0,
     session: null,
     nextInSession: null,
   };

@@ -26,6 +26,7 @@ function locked(run: Partial<RunRecord> = {}, more: Partial<LockedRun> = {}): Lo
     lease: null,
     interactions: [],
     inbox: [],
+    lastMessageOrder: 0,
     session: null,
     nextInSession: null,
     ...more,

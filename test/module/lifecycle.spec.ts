@@ -173,7 +173,7 @@ describe('Start and shutdown (CFG-6)', () => {
 
   it('OPS-3: what the store takes at most is the limit of prompts, results and replies, where it is less than the option', async () => {
     class SmallStore extends MemoryRunStore {
-      override readonly traits = { ...new MemoryRunStore().traits, maxPayloadBytes: 1_000 };
+      override readonly traits = { ...new MemoryRunStore().traits, maxCommitBytes: 2_000 };
     }
     const app = await bootHost({
       imports: [storeModule(() => new SmallStore())],

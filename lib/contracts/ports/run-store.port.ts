@@ -35,8 +35,11 @@ export interface StoreTraits {
   shared: boolean;
   /** Has {@link RunStore.openToolTransaction}. */
   transactions: boolean;
-  /** Bytes of JSON text that it takes as one prompt, result or reply, known once it is open; absent = as many as memory allows. Lowers `maxPayloadBytes`. */
-  maxPayloadBytes?: number;
+  /**
+   * Bytes of JSON text that the entries of one commit may have, known once it is open; absent = as many as memory allows. Deliveries that are larger together
+   * are spread over several commits, and half of it bounds the option `maxPayloadBytes`.
+   */
+  maxCommitBytes?: number;
 }
 
 /** Whose lease it is and until when, by the store's clock. */
@@ -107,8 +110,10 @@ export interface LockedRun {
   lease: LeaseView | null;
   /** Interactions that are neither `used` nor `cancelled`, in the order of {@link RunStore.interactions}. */
   interactions: Interaction[];
-  /** All messages sent into the run, delivered ones included (their request ids stay taken), in order. */
+  /** The messages that are still queued, in order; with `TransitionRequest.inboxRequestId` the one of that id alone, whatever became of it. */
   inbox: InboxMessage[];
+  /** The highest `order` of the messages that were ever sent into the run; 0 = there is none. */
+  lastMessageOrder: number;
   /** Only when asked for by `session: true`, and the run has a session; locked before the run. */
   session: SessionRecord | null;
   /** The session's `queued` run with the lowest order, locked too; never the run itself. */
@@ -141,6 +146,8 @@ export interface TransitionRequest<T> {
   runId: string;
   /** Lock the session before the run and show it. Needed whenever the run may settle. Default false. */
   session?: boolean;
+  /** Request id of a message that is being sent: the decider is shown that one, not what is queued, however much that is. */
+  inboxRequestId?: string;
   /** Do not wait for a row that somebody else holds: `busy` is returned. Default false. */
   skipLocked?: boolean;
   /** Synchronous and pure; may be called again when the transaction is repeated. Throwing refuses: rolled back and rethrown. */

@@ -1,5 +1,6 @@
 /** What an attempt writes when it leaves its run, per reason. Times come from the store's clock inside the transaction. */
 import type { Interaction } from '../../contracts/interaction.js';
+import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { UserMessage } from '../../contracts/message.js';
 import type { LockedRun } from '../../contracts/ports/run-store.port.js';
 import type { RetryPolicy } from '../../contracts/retry-policy.js';
@@ -41,7 +42,7 @@ export function leaveFor(action: LeavingAction, context: LeaveContext): LeavePla
         end: 'settled',
         entries: (at) => [{ type: 'run.completed', at }],
         change: () => ({ output: action.output, error: null }),
-        instead: (locked) => steeringToDeliver(locked, context.run.id),
+        instead: (locked, fits) => steeringToDeliver(locked, context.run.id, fits),
       };
     case 'fail':
       return {
@@ -93,11 +94,11 @@ function suspendPlan(waitingFor: WaitReason[], { state, asks, run }: LeaveContex
     ],
     change: () => ({ waitingFor }),
     interactions: asks,
-    instead: (locked) => {
-      const taken = decisionsToTakeUp(locked, state);
+    instead: (locked, fits) => {
+      const taken = decisionsToTakeUp(locked, state, fits);
       const limit = locked.run.budgetMaxTotalTokens;
       const granted = waitingFor.includes('budget') && (limit === null || limit > consumed);
-      if (taken.entries.length === 0 && !granted) return null;
+      if (!taken.isWaitedFor && !granted) return null;
       // Whoever asks now is asked for all the same.
       const asked = asks(locked.now);
       return {
@@ -109,20 +110,27 @@ function suspendPlan(waitingFor: WaitReason[], { state, asks, run }: LeaveContex
   };
 }
 
-/** Everything in the inbox becomes user messages, in order of acceptance; null when it is empty. */
-export function steeringToDeliver(locked: LockedRun, runId: string): Stay | null {
+/** What is in the inbox becomes user messages, in order of acceptance and as much as one commit takes; null when it is empty. */
+export function steeringToDeliver(
+  locked: LockedRun,
+  runId: string,
+  fits: (entries: readonly JournalEntry[]) => number,
+): Stay | null {
   const queued = locked.inbox.filter(({ status }) => status === 'queued');
   if (queued.length === 0) return null;
+  const entries = queued.map((message): JournalEntry => ({
+    type: 'run.steered',
+    at: locked.now,
+    requestId: message.requestId,
+    sender: message.sender,
+    message: { ...(message.message as unknown as UserMessage), id: `${runId}/steer/${message.requestId}` },
+  }));
+  const count = fits(entries);
   return {
     results: 0,
-    entries: queued.map((message) => ({
-      type: 'run.steered',
-      at: locked.now,
-      requestId: message.requestId,
-      sender: message.sender,
-      message: { ...(message.message as unknown as UserMessage), id: `${runId}/steer/${message.requestId}` },
-    })),
-    inbox: queued.map((message) => ({ ...message, status: 'delivered' })),
+    entries: entries.slice(0, count),
+    inbox: queued.slice(0, count).map((message) => ({ ...message, status: 'delivered' })),
+    leavesMessages: count < queued.length,
   };
 }
 
@@ -133,7 +141,7 @@ export function deliverPlan(runId: string): LeavePlan {
     end: 'suspended',
     entries: () => [],
     change: () => ({}),
-    instead: (locked) => steeringToDeliver(locked, runId) ?? { entries: [], results: 0 },
+    instead: (locked, fits) => steeringToDeliver(locked, runId, fits) ?? { entries: [], results: 0 },
   };
 }
 

@@ -17,18 +17,19 @@ export interface Taken {
 export async function offerTransaction(
   ports: Pick<EnginePorts, 'store' | 'clock' | 'ids'>,
   target: { runId: string; session: boolean },
-  leave: Omit<Leave, 'owed'>,
+  leave: Omit<Leave, 'owed' | 'maxCommitBytes'>,
   isOver: () => boolean,
 ): Promise<Taken | 'gone' | 'over'> {
   const backoff = new Backoff(ports);
   const owed = owedOnce();
+  const { maxCommitBytes } = ports.store.traits;
   while (!isOver()) {
     let advanced: Taken['advanced'] = null;
     try {
       const answer = await ports.store.transition({
         ...target,
         decide: (locked) => {
-          const decision = decideLeave(locked, { ...leave, owed });
+          const decision = decideLeave(locked, { ...leave, owed, maxCommitBytes });
           const { nextInSession: next } = locked;
           const entries = decision.nextInSession?.entries;
           advanced = next && entries ? { run: next, firstSequence: next.sequence + 1, entries } : null;

@@ -335,6 +335,7 @@ export class RunExecution {
     this.leaving = true;
     const answer = await this.transact(plan, results).finally(() => (this.leaving = false));
     if (!answer || this.mode === 'over') return;
+    if (answer.leavesMessages) this.inboxWaiting = true;
     this.apply(answer.news);
     this.step([]);
   }

@@ -23,6 +23,7 @@ import { type CallerTransition, type Moved } from './caller-transition.js';
 import { answerProblems } from './check-answers.js';
 import { takeDecisions } from './decide-interactions.js';
 import { readResponse } from './read-response.js';
+import { requireFit } from './require-fit.js';
 import { invalid, requireId } from './read-start-options.js';
 
 const PAGE = 100;
@@ -41,6 +42,7 @@ export class AnswerInteraction {
     let asked = await this.find(id, requireId('interactionId', interactionId));
     requireRole(asked, given.roles);
     const decision = this.withoutSameArguments(asked, await this.fit(asked, given.decision));
+    requireFit('The response', decision, this.ports.options.maxPayloadBytes, { interactionId: asked.id });
     while (asked.status === 'pending') {
       const decided = await this.decideLocked(asked, decision);
       if (decided) return decided;

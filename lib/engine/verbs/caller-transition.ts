@@ -36,14 +36,32 @@ export class CallerTransition {
     private readonly unanswered: Unanswered,
   ) {}
 
-  /** @throws RunNotFoundError, and whatever the decider refuses with */
-  move(runId: string, session: boolean, decide: (locked: LockedRun) => Moved): Promise<RunRecord> {
-    return this.unanswered.watch(this.moveNow(runId, session, decide));
+  /**
+   * @param inboxRequestId of a message that is sent, see `TransitionRequest`
+   * @throws RunNotFoundError, and whatever the decider refuses with
+   */
+  move(
+    runId: string,
+    session: boolean,
+    decide: (locked: LockedRun) => Moved,
+    inboxRequestId?: string,
+  ): Promise<RunRecord> {
+    return this.unanswered.watch(this.moveNow(runId, session, decide, inboxRequestId));
   }
 
-  private async moveNow(runId: string, session: boolean, decide: (locked: LockedRun) => Moved): Promise<RunRecord> {
+  private async moveNow(
+    runId: string,
+    session: boolean,
+    decide: (locked: LockedRun) => Moved,
+    inboxRequestId?: string,
+  ): Promise<RunRecord> {
     const id = requireId('runId', runId);
-    const answer = await publishedTransition(this.ports.store, this.publisher, { runId: id, session, decide });
+    const answer = await publishedTransition(this.ports.store, this.publisher, {
+      runId: id,
+      session,
+      decide,
+      ...(inboxRequestId !== undefined && { inboxRequestId }),
+    });
     if (answer.outcome !== 'done') throw notFound(runId);
     return answer.run;
   }

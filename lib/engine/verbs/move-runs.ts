@@ -36,6 +36,7 @@ import {
 } from './caller-transition.js';
 import { readJson } from './read-json.js';
 import { readMessages } from './read-messages.js';
+import { requireFit } from './require-fit.js';
 import { invalid, isRecord, readBudget, requireId, type FieldProblem } from './read-start-options.js';
 import { decideRestart, decideRetry, readRunAgain } from './run-again.js';
 import { screenInput } from './screen-input.js';
@@ -89,6 +90,7 @@ export class MoveRuns {
   async resolveTool(runId: string, resolution: ToolResolution): Promise<void> {
     const id = requireId('runId', runId);
     const read = readResolution(resolution, this.ports.options.maxPayloadBytes);
+    requireFit('The resolution', read.entry, this.ports.options.maxPayloadBytes);
     const key = read.key.startsWith(`${id}/`) ? read.key.slice(id.length + 1) : read.key;
     await this.callers.moveFolded(id, false, (locked, state) => {
       const problems = this.outputProblems(locked.run, state, key, read.entry);
@@ -122,6 +124,7 @@ export class MoveRuns {
     const isNew = options.prompt !== undefined || given !== undefined;
     const messages = isNew ? readMessages(options.prompt, given, problems) : null;
     if (problems.length > 0) throw invalid(problems);
+    requireFit('The prompt', messages, this.ports.options.maxPayloadBytes);
     const run = await this.callers.load(runId);
     requireVerb(run, 'restart');
     await this.callers.requireExecutable(run);

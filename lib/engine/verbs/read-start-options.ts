@@ -8,10 +8,9 @@ import type { RunMetadata } from '../../contracts/run.js';
 import type { StartOptions } from '../../contracts/run-requests.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { InvalidRequestError } from '../../errors/request/invalid-request.error.js';
-import { PayloadTooLargeError } from '../../errors/request/payload-too-large.error.js';
-import { isLargerThan } from '../values/json-text-size.js';
 import { truncateText } from '../values/truncate-text.js';
 import { readMessages } from './read-messages.js';
+import { requireFit } from './require-fit.js';
 
 export interface FieldProblem {
   field: string;
@@ -83,13 +82,9 @@ export function readStartOptions(options: StartOptions, maxPayloadBytes: number)
   if (given.enqueue !== undefined && typeof given.enqueue !== 'boolean')
     problems.push({ field: 'enqueue', problem: 'must be true or false' });
   if (problems.length > 0) throw invalid(problems);
-  if (isLargerThan(JSON.stringify(input.messages), maxPayloadBytes))
-    throw new PayloadTooLargeError(
-      `The prompt has more bytes of JSON than maxPayloadBytes (${maxPayloadBytes}) allows.`,
-      {
-        details: { field: given.prompt === undefined ? 'messages' : 'prompt' },
-      },
-    );
+  const field = given.prompt === undefined ? 'messages' : 'prompt';
+  requireFit('The prompt', input.messages, maxPayloadBytes, { field });
+  requireFit('The actor', input.actor, maxPayloadBytes, { field: 'actor' });
   return input;
 }
 

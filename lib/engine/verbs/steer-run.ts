@@ -10,15 +10,14 @@ import type { SteerOptions, SteerReceipt } from '../../contracts/run-requests.js
 import { isSettled } from '../../contracts/run-status.js';
 import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
 import { InputRefusedError } from '../../errors/request/input-refused.error.js';
-import { PayloadTooLargeError } from '../../errors/request/payload-too-large.error.js';
 import { RequestConflictError } from '../../errors/request/request-conflict.error.js';
 import type { EnginePorts } from '../engine-ports.js';
 import type { RunWorker } from '../run-worker.js';
 import type { CallerTransition, Moved } from './caller-transition.js';
 import { readMessages } from './read-messages.js';
 import { invalid, isRecord, requireId, type FieldProblem } from './read-start-options.js';
+import { requireFit } from './require-fit.js';
 import { screenInput } from './screen-input.js';
-import { isLargerThan } from '../values/json-text-size.js';
 
 export class SteerRun {
   constructor(
@@ -33,8 +32,11 @@ export class SteerRun {
     const { message, sender } = this.read(text, options);
     const requestId = options.requestId === undefined ? this.ports.ids.id() : requireId('requestId', options.requestId);
     await this.screen(id, message, sender);
-    await this.callers.move(id, false, (locked) =>
-      accept(locked, { requestId, sender, message: message as unknown as JsonValue }, this.ports),
+    await this.callers.move(
+      id,
+      false,
+      (locked) => accept(locked, { requestId, sender, message: message as unknown as JsonValue }, this.ports),
+      requestId,
     );
     this.worker.noticeInbox(id);
     return { messageId: requestId, status: 'queued' };
@@ -50,11 +52,9 @@ export class SteerRun {
       field === 'prompt' ? { field: 'message', problem: 'must be text that is not blank' } : { field, problem },
     );
     if (named.length > 0 || !message) throw invalid(named);
-    if (isLargerThan(text, this.ports.options.maxPayloadBytes))
-      throw new PayloadTooLargeError(
-        `The message has more bytes than maxPayloadBytes (${this.ports.options.maxPayloadBytes}) allows.`,
-      );
-    return { message: { ...message, kind: 'steering', sender } as Message, sender: sender as string };
+    const steering = { ...message, kind: 'steering', sender } as Message;
+    requireFit('The message', steering, this.ports.options.maxPayloadBytes);
+    return { message: steering, sender: sender as string };
   }
 
   private async screen(runId: string, message: Message, sender: string): Promise<void> {
@@ -79,7 +79,7 @@ function accept(
   { digester }: Pick<EnginePorts, 'digester'>,
 ): Moved {
   const { run, now } = locked;
-  const before = locked.inbox.find(({ requestId }) => requestId === given.requestId);
+  const [before] = locked.inbox;
   if (before?.status === 'withdrawn')
     throw new IllegalTransitionError(
       `Message ${given.requestId} was withdrawn when run ${run.id} ended, and was never delivered. Send it again under a new request id.`,
@@ -96,6 +96,6 @@ function accept(
       details: { runId: run.id, status: run.status, verb: 'steer' },
     });
   }
-  const order = Math.max(0, ...locked.inbox.map((message) => message.order)) + 1;
+  const order = locked.lastMessageOrder + 1;
   return { result: [], inbox: [{ ...given, runId: run.id, order, status: 'queued', createdAt: now }] };
 }

@@ -90,7 +90,7 @@ export function transition<T>(
 ): Written<TransitionResult<T>> {
   const run = tables.runs.get(request.runId);
   if (!run) return { value: { outcome: 'not_found' }, commit: null };
-  const locked = lock(tables, now, run, request.session ?? false);
+  const locked = lock(tables, now, run, request);
   const nextId = locked.nextInSession?.id;
   const sessionId = locked.session?.id;
   const decision = request.decide(locked);
@@ -105,10 +105,18 @@ export function transition<T>(
   return { value: { outcome: 'done', result: decision.result, run: after }, commit };
 }
 
-function lock(tables: ImageTables, now: number, run: RunRecord, withSession: boolean): LockedRun {
-  const session = withSession && run.sessionId !== null ? tables.sessions.get(run.sessionId) : undefined;
+function lock(
+  tables: ImageTables,
+  now: number,
+  run: RunRecord,
+  { session: withSession, inboxRequestId }: Pick<TransitionRequest<never>, 'session' | 'inboxRequestId'>,
+): LockedRun {
+  const session = withSession === true && run.sessionId !== null ? tables.sessions.get(run.sessionId) : undefined;
   const next = session ? tables.nextQueued(session.id, run.id) : null;
-  const inbox = [...(tables.inboxes.get(run.id)?.values() ?? [])];
+  const messages = [...(tables.inboxes.get(run.id)?.values() ?? [])];
+  const shown = messages.filter(({ requestId, status }) =>
+    inboxRequestId === undefined ? status === 'queued' : requestId === inboxRequestId,
+  );
   return {
     now,
     run: detached(run),
@@ -119,7 +127,8 @@ function lock(tables: ImageTables, now: number, run: RunRecord, withSession: boo
         .filter(({ status }) => !OVER.has(status))
         .sort(byAsk),
     ),
-    inbox: detached(inbox.sort((a, b) => a.order - b.order)),
+    inbox: detached(shown.sort((a, b) => a.order - b.order)),
+    lastMessageOrder: messages.reduce((last, { order }) => Math.max(last, order), 0),
     session: session ? detached(session) : null,
     nextInSession: next && detached(next),
   };

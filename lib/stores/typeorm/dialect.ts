@@ -67,6 +67,9 @@ export function quoted(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
 
+/** JSON text in one statement, in bytes, where the server has no smaller limit: half of the longest text that Node.js can make. */
+export const LARGEST_TEXT_BYTES = 256 * 1024 * 1024;
+
 /** `?, ?, ?` */
 export function marks(count: number): string {
   return Array.from({ length: count }, () => '?').join(', ');

@@ -37,8 +37,8 @@ export interface RunDatabase {
   readonly dialect: Dialect;
   /** False where the tables are in the memory of this process. */
   readonly isDurable: boolean;
-  /** Bytes of JSON text that fit into each statement, known once it is open; null = as much as memory allows. */
-  readonly maxPayloadBytes: number | null;
+  /** Bytes of JSON text that fit into each statement beside what else it holds, known once it was checked. */
+  readonly maxCommitBytes: number;
   /** Checks that the connection is usable as it is configured. */
   open(): Promise<void>;
   /** Lets running work end, for a while. The connection stays the host's. */

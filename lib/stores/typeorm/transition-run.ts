@@ -3,7 +3,7 @@
  * reads what the decider is shown in later statements; then writes what it was told. Settled runs are left only as the transition table allows (I4), a decision binds
  * once (I7), and the run's header is changed by one UPDATE that must hit one row.
  */
-import type { Interaction } from '../../contracts/interaction.js';
+import type { InboxMessage, Interaction } from '../../contracts/interaction.js';
 import type {
   LockedRun,
   RunWrite,
@@ -36,7 +36,7 @@ const statements = perDialect((dialect) => {
   const numbers = [
     'r.answered_since AS answered_since',
     `(SELECT COUNT(*) FROM ${interactions} i WHERE i.run_id = r.id AND ${UNUSED}) AS asks`,
-    `(SELECT COUNT(*) FROM ${inbox} m WHERE m.run_id = r.id) AS messages`,
+    `(SELECT MAX(m.position) FROM ${inbox} m WHERE m.run_id = r.id) AS last_message`,
   ];
   const lockForMany = forMany(
     sharing,
@@ -56,7 +56,8 @@ const statements = perDialect((dialect) => {
     run: `${runView(dialect, numbers)} WHERE r.id = ?`,
     runForMany: forMany(sharing, (its) => runView(dialect, ['v.place AS place', ...numbers], givenRuns(dialect, its))),
     interactions: `SELECT ${INTERACTION_COLUMNS.join(', ')} FROM ${interactions} WHERE run_id = ? AND ${UNUSED} ORDER BY created_at, place, id`,
-    inbox: `SELECT ${INBOX_COLUMNS.join(', ')} FROM ${inbox} WHERE run_id = ? ORDER BY position`,
+    queued: `SELECT ${INBOX_COLUMNS.join(', ')} FROM ${inbox} WHERE run_id = ? AND status = 'queued' ORDER BY position`,
+    message: `SELECT ${INBOX_COLUMNS.join(', ')} FROM ${inbox} WHERE run_id = ? AND request_id = ?`,
     setAnswered: `UPDATE ${runs} SET answered_since = ? WHERE id = ?`,
     setTotals: `UPDATE ${journal} SET totals = ? WHERE run_id = ? AND first_sequence = ?`,
   };
@@ -150,7 +151,8 @@ function* lock<T>(dialect: Dialect, request: TransitionRequest<T>): Program<Lock
     run,
     lease: leaseOf(run, row),
     interactions: (Number(row['asks']) > 0 ? yield* query(sql.interactions, [runId]) : []).map(interactionOf),
-    inbox: (Number(row['messages']) > 0 ? yield* query(sql.inbox, [runId]) : []).map(inboxMessageOf),
+    inbox: row['last_message'] === null ? [] : yield* readInbox(dialect, request),
+    lastMessageOrder: Number(row['last_message'] ?? 0),
     session: session ? sessionOf(session) : null,
     nextInSession: nextRow ? lockedRunOf(nextRow) : null,
   };
@@ -160,6 +162,16 @@ function* lock<T>(dialect: Dialect, request: TransitionRequest<T>): Program<Lock
     lastFirst: lastFirstOf(row),
     nextLastFirst: nextRow ? lastFirstOf(nextRow) : null,
   };
+}
+
+function* readInbox(
+  dialect: Dialect,
+  { runId, inboxRequestId }: Pick<TransitionRequest<never>, 'runId' | 'inboxRequestId'>,
+): Program<InboxMessage[]> {
+  const { queued, message } = statements(dialect);
+  const rows =
+    inboxRequestId === undefined ? yield* query(queued, [runId]) : yield* query(message, [runId, inboxRequestId]);
+  return rows.map(inboxMessageOf);
 }
 
 /** Runs get in line and leave it under the lock of their session, which is held: nobody changes which one is next. */

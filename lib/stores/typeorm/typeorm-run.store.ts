@@ -67,13 +67,13 @@ export class TypeOrmRunStore extends RunStore {
   }
 
   get traits(): StoreTraits {
-    const { dialect, isDurable, maxPayloadBytes } = this.database;
+    const { dialect, isDurable, maxCommitBytes } = this.database;
     return {
       name: `typeorm:${dialect.type}`,
       durable: isDurable,
       shared: isDurable,
       transactions: true,
-      ...(maxPayloadBytes !== null && { maxPayloadBytes }),
+      maxCommitBytes,
     };
   }
 

@@ -269,7 +269,7 @@ export const interactionCases: readonly StoreCase[] = [
 
   storeCase(
     'STR-1',
-    'messages are shown in order, delivered once, and go on taking their request ids',
+    'queued messages are shown in order, delivered once, and go on taking their request ids',
     async ({ store, reopen }) => {
       await running(store);
       await submit(store, { id: 'run-2' });
@@ -288,7 +288,7 @@ export const interactionCases: readonly StoreCase[] = [
       const after = await reopen();
       assert.deepEqual(
         (await shown(after)).inbox.map(({ requestId, status }) => `${requestId} ${status}`),
-        ['m-1 delivered', 'm-2 delivered', 'm-3 queued'],
+        ['m-3 queued'],
       );
       assert.deepEqual(
         (await shown(after, 'run-2')).inbox.map(({ message: text }) => text),
@@ -300,7 +300,28 @@ export const interactionCases: readonly StoreCase[] = [
         'queueing a delivered message again',
       );
       await post(after, [message({ order: 3, requestId: 'm-3', status: 'withdrawn' })]);
-      assert.equal((await shown(after)).inbox.at(-1)?.status, 'withdrawn');
+      assert.deepEqual((await shown(after)).inbox, []);
+    },
+  ),
+
+  storeCase(
+    'STR-1',
+    'whoever sends a message is shown the one that has its id already, and the order of the last one, not the queue',
+    async ({ store }) => {
+      await running(store);
+      const sees = async (inboxRequestId: string): Promise<unknown> => {
+        const sent = await store.transition({
+          runId: 'run-1',
+          inboxRequestId,
+          decide: ({ inbox, lastMessageOrder }) => ({ result: [inbox.map(({ status }) => status), lastMessageOrder] }),
+        });
+        return sent.outcome === 'done' ? sent.result : sent.outcome;
+      };
+      sameJson(await sees('m-1'), [[], 0], 'an empty inbox');
+      await post(store, [message({ order: 7, requestId: 'm-7' }), message({ order: 8, requestId: 'm-8' })]);
+      await post(store, [message({ order: 7, requestId: 'm-7', status: 'delivered' })]);
+      sameJson(await sees('m-7'), [['delivered'], 8], 'a message that is there');
+      sameJson(await sees('m-9'), [[], 8], 'a new message');
     },
   ),
 

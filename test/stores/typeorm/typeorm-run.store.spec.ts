@@ -16,7 +16,13 @@ describe('the store on a data source', () => {
 
   it('STO-9: says what it can do', () => {
     const store = new TypeOrmRunStore(new DataSource({ type: 'better-sqlite3', database: 'runs.sqlite' }));
-    expect(store.traits).toEqual({ name: 'typeorm:better-sqlite3', durable: true, shared: true, transactions: true });
+    expect(store.traits).toEqual({
+      name: 'typeorm:better-sqlite3',
+      durable: true,
+      shared: true,
+      transactions: true,
+      maxCommitBytes: 256 * 1024 * 1024,
+    });
   });
 
   it.each([':memory:', ' :memory: ', ''])('CFG-5: is as forgetful as a SQLite database named %j', (database) => {

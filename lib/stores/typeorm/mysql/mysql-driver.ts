@@ -4,7 +4,7 @@ import { InvalidConfigurationError } from '../../../errors/configuration/invalid
 import { StoreLockedError } from '../../../errors/store/store-locked.error.js';
 import { APPENDED, packedAppends, type PreparedAppend } from '../append-entries.js';
 import type { DatabaseFailure } from '../database-failure.js';
-import { perDialect } from '../dialect.js';
+import { LARGEST_TEXT_BYTES, perDialect } from '../dialect.js';
 import { JOURNAL_COLUMNS } from '../journal-row.js';
 import type { DriverConnection, PooledDriver } from '../pooled/pooled-driver.js';
 import type { Statement } from '../program.js';
@@ -15,8 +15,8 @@ import { CHECKED, EMOJI, mysqlProblems, SHOWN, variablesOf } from './mysql-probl
 import { mysqlDialect, type MysqlDialect } from './mysql.dialect.js';
 
 const SCHEMA_LOCK_WAIT_S = 60;
-/** Of a statement: what else is in its entries. */
-const BESIDE_PAYLOAD_BYTES = 32 * 1024;
+/** Of a statement: what it holds beside the entries. */
+const BESIDE_ENTRIES_BYTES = 64 * 1024;
 
 const statements = perDialect(({ tables, now, shared, sharing, isMariaDb }: MysqlDialect) => {
   const insert = `INSERT INTO ${tables.journal} (${JOURNAL_COLUMNS.join(', ')})`;
@@ -36,7 +36,7 @@ export class MysqlDriver implements PooledDriver {
   readonly begin = ['SET TRANSACTION ISOLATION LEVEL READ COMMITTED', 'START TRANSACTION'];
   readonly beginShared = this.begin;
   readonly maxBatches = 2;
-  maxPayloadBytes: number | null = null;
+  maxCommitBytes = LARGEST_TEXT_BYTES;
 
   constructor(private readonly dataSource: DataSource) {
     this.dialect = this.dialectOn(schemaOf(dataSource));
@@ -92,9 +92,7 @@ export class MysqlDriver implements PooledDriver {
     this.dialect = this.dialectOn(database);
     // The server decides, not the name of the driver: hosts use `mysql` for both.
     this.dialect.isMariaDb = /mariadb/i.test(String(rows[0]?.['version']));
-    const maxPacket = Number(rows[0]?.['max_packet']);
-    // A payload may stand in a statement twice, e.g. a call's arguments as the model gave them and as they are executed.
-    this.maxPayloadBytes = Math.floor(maxPacket / 2) - BESIDE_PAYLOAD_BYTES;
+    this.maxCommitBytes = Math.min(Number(rows[0]?.['max_packet']) - BESIDE_ENTRIES_BYTES, LARGEST_TEXT_BYTES);
     // Shown, not selected: a variable that a server no longer has is not in the answer, and no error.
     const shown = await connection.execute({ sql: SHOWN, params: [], writes: false });
     const problems = mysqlProblems({ ...rows[0], ...variablesOf(shown.rows) }, this.dataSource.options);

@@ -57,8 +57,8 @@ export class PooledDatabase implements RunDatabase {
     return this.driver.dialect;
   }
 
-  get maxPayloadBytes(): number | null {
-    return this.driver.maxPayloadBytes;
+  get maxCommitBytes(): number {
+    return this.driver.maxCommitBytes;
   }
 
   async open(): Promise<void> {

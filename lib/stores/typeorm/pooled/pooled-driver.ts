@@ -35,8 +35,8 @@ export interface PooledDriver {
   appendOne(append: PreparedAppend): Statement;
   /** Appends those of several rows whose runs nobody holds. They are sorted by run id. @returns the indexes that have landed for certain */
   appendMany(connection: DriverConnection, appends: readonly PreparedAppend[]): Promise<ReadonlySet<number>>;
-  /** Bytes of JSON text that fit into each statement, known once it was checked; null = as much as memory allows. */
-  readonly maxPayloadBytes: number | null;
+  /** Bytes of JSON text that fit into each statement beside what else it holds, known once it was checked. */
+  readonly maxCommitBytes: number;
   /** Whether the connection is set up so that text survives, and where its tables are. @throws InvalidConfigurationError */
   check(connection: DriverConnection): Promise<void>;
   /** Runs work that changes the schema, alone among all processes; in a transaction where the database has them for DDL. */

@@ -3,7 +3,7 @@ import type { DataSource } from 'typeorm';
 import { InvalidConfigurationError } from '../../../errors/configuration/invalid-configuration.error.js';
 import { APPENDED, packedAppends, type PreparedAppend } from '../append-entries.js';
 import type { DatabaseFailure } from '../database-failure.js';
-import { perDialect } from '../dialect.js';
+import { LARGEST_TEXT_BYTES, perDialect } from '../dialect.js';
 import { JOURNAL_COLUMNS } from '../journal-row.js';
 import type { DriverConnection, PooledDriver } from '../pooled/pooled-driver.js';
 import type { Row, Statement } from '../program.js';
@@ -42,7 +42,7 @@ export class PostgresDriver implements PooledDriver {
   readonly beginShared = [`${this.begin.join()}; SET LOCAL lock_timeout = ${SHARED_WAIT_MS}`];
   // A commit of one connection is waited for by those that come after it: more of them are on their way at once.
   readonly maxBatches = 4;
-  readonly maxPayloadBytes = null;
+  readonly maxCommitBytes = LARGEST_TEXT_BYTES;
 
   /** @param connectTimeoutMs for a connection that is made, where the host has set no limit */
   constructor(

@@ -11,7 +11,7 @@ import { StoreUnavailableError } from '../../../errors/store/store-unavailable.e
 import { explainAppend, type PreparedAppend } from '../append-entries.js';
 import type { ConflictCounter } from '../conflict-counter.js';
 import { DatabaseFailure, forCaller } from '../database-failure.js';
-import type { Dialect } from '../dialect.js';
+import { LARGEST_TEXT_BYTES, type Dialect } from '../dialect.js';
 import { queryRunnerOf } from '../host-transaction.js';
 import { JOURNAL_COLUMNS } from '../journal-row.js';
 import type { JoinedWork, OwnTransaction, ProgramMaker, RunDatabase } from '../run-database.js';
@@ -38,7 +38,7 @@ const RUN_IS_THERE = `SELECT 1 AS found FROM ${tables.runs} WHERE id = ?`;
 export class SqliteDatabase implements RunDatabase {
   readonly dialect: Dialect = sqliteDialect;
   readonly isDurable: boolean;
-  readonly maxPayloadBytes = null;
+  readonly maxCommitBytes = LARGEST_TEXT_BYTES;
   private readonly host: HostTransactions;
   private readonly queue: CommitQueue;
   /** The tool whose method the running code is part of. */
