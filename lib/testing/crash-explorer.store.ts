@@ -18,6 +18,7 @@ import {
   type OverdueAnswer,
   type OverdueQuery,
   type Page,
+  type RunAtOneMoment,
   type StoreMetrics,
   type StoreTraits,
   type ToolTransaction,
@@ -141,6 +142,10 @@ export class CrashExplorer extends RunStore {
 
   load(runId: string): Promise<{ run: RunRecord; lease: LeaseView | null } | null> {
     return this.inner.load(runId);
+  }
+
+  snapshot(runId: string): Promise<RunAtOneMoment | null> {
+    return this.inner.snapshot(runId);
   }
 
   readJournal(

@@ -5,7 +5,9 @@ import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { mortalEngine } from '../support/crash.js';
 import { agent, engineOver, stopEngines, tool, type TestEngine } from '../support/engine-harness.js';
+import { FailingStore } from '../support/failing-store.js';
 import { journalOf } from '../support/journal-of.js';
+import { signal } from '../support/signal.js';
 import { until } from '../support/until.js';
 
 afterEach(stopEngines);
@@ -19,6 +21,41 @@ async function completed(): Promise<{ engine: TestEngine; store: MemoryRunStore;
   const run = await engine.runs.startAndWait(start);
   return { engine, store, id: run.id };
 }
+
+describe('the snapshot of a run', () => {
+  it('EVT-1: is one moment, though the run goes on while it is read: run, operations, open asks and cursor', async () => {
+    const inner = new MemoryRunStore();
+    const gate = signal();
+    const model = scriptedModel([{ calls: [{ name: 'work' }] }, { calls: [{ name: 'pay' }] }], { place: 'transcript' });
+    const tools = [tool('work', () => gate.promise), tool('pay', () => 'paid', { asks: () => ({}) })];
+    const engine = await engineOver(inner, agent(model, tools));
+    const { id } = await engine.runs.start(start);
+    await model.requested(1);
+    await until(async () => (await engine.runs.get(id)).sequence === 5);
+    const store = new FailingStore(inner);
+    const reader = await engineOver(store, agent(scriptedModel([])), { worker: false });
+    const held = store.hold('snapshot', { after: true });
+    const reading = reader.runs.snapshot(id);
+    await held.reached;
+    gate.resolve();
+    await engine.runs.result(id);
+    held.open();
+    const { run, operations, cursor } = await reading;
+    expect(run).toMatchObject({ status: 'running', sequence: 5, interactions: [] });
+    expect(run.waitingFor).toBeUndefined();
+    expect(operations.map(({ key, status }) => [key, status])).toEqual([
+      ['r1.m1', 'completed'],
+      ['r1.m1.t0', 'started'],
+    ]);
+    expect(cursor).toBe(5);
+    const { events } = await reader.runs.events(id, { after: cursor });
+    expect(events.filter(({ type }) => type === 'interaction.requested')).toHaveLength(1);
+    expect(await reader.runs.snapshot(id)).toMatchObject({
+      run: { status: 'waiting', interactions: [{ tool: 'pay' }] },
+      cursor: events.at(-1)?.id,
+    });
+  });
+});
 
 describe('the events of a run', () => {
   it('EVT-1: are its journal: contiguous, from 1, readable from any cursor, also after the end and in another process', async () => {

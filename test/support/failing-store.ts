@@ -12,6 +12,7 @@ import {
   type OverdueAnswer,
   type OverdueQuery,
   type Page,
+  type RunAtOneMoment,
   type StoreMetrics,
   type StoreTraits,
   type TransitionRequest,
@@ -108,6 +109,10 @@ export class FailingStore extends RunStore {
 
   load(runId: string): Promise<{ run: RunRecord; lease: LeaseView | null } | null> {
     return this.through('load', runId, () => this.inner.load(runId));
+  }
+
+  snapshot(runId: string): Promise<RunAtOneMoment | null> {
+    return this.through('snapshot', runId, () => this.inner.snapshot(runId));
   }
 
   readJournal(

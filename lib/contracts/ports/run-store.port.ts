@@ -50,6 +50,14 @@ export interface LeaseView {
   expiresAt: number | null;
 }
 
+/** What is shown of a run: one moment of all of it, whatever is being committed meanwhile. */
+export interface RunAtOneMoment {
+  run: RunRecord;
+  lease: LeaseView | null;
+  /** The pending ones, in the order of {@link RunStore.interactions}. */
+  interactions: Interaction[];
+}
+
 /** What `create` shows its decider, read under the session's lock. */
 export interface CreateSituation {
   /** The store's clock, epoch ms. */
@@ -317,6 +325,8 @@ export abstract class RunStore {
   abstract create(request: CreateRequest): Promise<CreateResult>;
   /** Null when there is no such run. `lease` while running. */
   abstract load(runId: string): Promise<{ run: RunRecord; lease: LeaseView | null } | null>;
+  /** As `load`, with the run's open interactions: one consistent read. Null when there is no such run. */
+  abstract snapshot(runId: string): Promise<RunAtOneMoment | null>;
   /**
    * Entries after a sequence, in order, at most `limit`; stops at a gap. Consistent with itself, and with `run` which is read in the same snapshot.
    * Null when there is no such run. @throws JournalCorruptError

@@ -9,13 +9,19 @@ import { emptyState, type RunState } from './run-state.js';
 const PAGE = 1_000;
 
 /**
- * Continues a state to the end of the journal.
+ * Continues a state to the end of the journal, or to a sequence of it.
  * @returns the run as it was when the last page was read; null when it does not exist
  * @throws JournalCorruptError when the entries cannot be folded
  */
-export async function catchUp(store: RunStore, fold: JournalFold, state: RunState): Promise<RunRecord | null> {
+export async function catchUp(
+  store: RunStore,
+  fold: JournalFold,
+  state: RunState,
+  upTo = Number.POSITIVE_INFINITY,
+): Promise<RunRecord | null> {
   for (;;) {
-    const page = await store.readJournal(state.runId, state.sequence, PAGE);
+    const limit = Math.min(PAGE, upTo - state.sequence);
+    const page = await store.readJournal(state.runId, state.sequence, limit);
     if (!page) return null;
     const { entries, run } = page;
     const before = state.sequence;
@@ -27,9 +33,9 @@ export async function catchUp(store: RunStore, fold: JournalFold, state: RunStat
       throw corrupt(state.runId, cause instanceof Error ? cause.message : String(cause), cause);
     }
     // Readers stop at a gap. A run continued from there would do again what the lost entries say was done.
-    if (entries.length < PAGE && state.sequence < run.sequence)
+    if (entries.length < limit && state.sequence < run.sequence)
       throw corrupt(state.runId, `it ends at ${state.sequence}, though the run stands at ${run.sequence}`);
-    if (entries.length < PAGE) return run;
+    if (entries.length < limit || state.sequence >= upTo) return run;
   }
 }
 
@@ -46,9 +52,10 @@ export async function readRunState(
   fold: JournalFold,
   runId: string,
   history: readonly Message[] = [],
+  upTo?: number,
 ): Promise<{ run: RunRecord; state: RunState } | null> {
   const state = emptyState(runId);
   fold.begin(state, history);
-  const run = await catchUp(store, fold, state);
+  const run = await catchUp(store, fold, state, upTo);
   return run && { run, state };
 }

@@ -62,14 +62,11 @@ export class ReadRuns {
 
   private async getNow(runId: string): Promise<Run> {
     const id = requireId('runId', runId);
-    const loaded = await this.ports.store.load(id);
-    if (!loaded) throw notFound(id);
-    const mayAsk = phaseOf(loaded.run.status) !== 'settled' && loaded.run.totals.results > 0;
-    const open = mayAsk
-      ? (await this.ports.store.interactions({ runId: id, statuses: ['pending'], limit: MAX_PAGE })).items
-      : [];
-    const previous = loaded.run.restarts > 0 ? (await this.read(id)).state.previous : [];
-    return presentRun(loaded.run, loaded.lease, open, previous);
+    const moment = await this.ports.store.snapshot(id);
+    if (!moment) throw notFound(id);
+    const { run } = moment;
+    const previous = run.restarts > 0 ? (await this.read(id, run.sequence)).state.previous : [];
+    return presentRun(run, moment.lease, moment.interactions, previous);
   }
 
   async list(options: ListOptions = {}): Promise<{ runs: RunSummaryView[]; nextCursor?: string }> {
@@ -134,11 +131,13 @@ export class ReadRuns {
   }
 
   async snapshot(runId: string): Promise<RunSnapshot> {
-    const { run, state } = await this.read(runId);
-    const loaded = await this.get(run.id);
-    // The journal was read in one piece; the run is shown as it was then, with the lease and the asks of now.
+    const moment = await this.ports.store.snapshot(requireId('runId', runId));
+    if (!moment) throw notFound(runId);
+    const { run, lease, interactions } = moment;
+    // Journals only grow: up to the run's sequence, this one is as it was at that moment.
+    const { state } = await this.read(run.id, run.sequence);
     return {
-      run: { ...loaded, ...presentSummary(run), interactions: loaded.interactions },
+      run: presentRun(run, lease, interactions, state.previous),
       operations: presentOperations(run, state),
       cursor: run.sequence,
     };
@@ -211,8 +210,8 @@ export class ReadRuns {
     return { events: page.entries.map(show), nextCursor: page.entries.at(-1)?.sequence ?? after };
   }
 
-  private async read(runId: string): Promise<NonNullable<Awaited<ReturnType<typeof readRunState>>>> {
-    const read = await readRunState(this.ports.store, this.fold, requireId('runId', runId));
+  private async read(runId: string, upTo?: number): Promise<NonNullable<Awaited<ReturnType<typeof readRunState>>>> {
+    const read = await readRunState(this.ports.store, this.fold, requireId('runId', runId), [], upTo);
     if (!read) throw notFound(runId);
     return read;
   }

@@ -7,6 +7,7 @@ import type {
   LeaseView,
   ListQuery,
   Page,
+  RunAtOneMoment,
   StoreMetrics,
 } from '../../contracts/ports/run-store.port.js';
 import type { RunMetadata, RunRecord, RunSummary } from '../../contracts/run.js';
@@ -21,6 +22,12 @@ import { cursorAfter, placeOf, type ListName, type Places } from './page-cursor.
 export function load(tables: ImageTables, runId: string): { run: RunRecord; lease: LeaseView | null } | null {
   const run = tables.runs.get(runId);
   return run ? { run: detached(run), lease: leaseOf(tables, run) } : null;
+}
+
+export function snapshot(tables: ImageTables, runId: string): RunAtOneMoment | null {
+  const loaded = load(tables, runId);
+  const open = tables.interactionsOf(runId).filter(({ status }) => status === 'pending');
+  return loaded && { ...loaded, interactions: detached(open.sort(byAsk)) };
 }
 
 export function readJournal(

@@ -18,6 +18,7 @@ import {
   type OverdueAnswer,
   type OverdueQuery,
   type Page,
+  type RunAtOneMoment,
   type StoreMetrics,
   type StoreTraits,
   type ToolTransaction,
@@ -67,6 +68,10 @@ export abstract class ImageRunStore extends RunStore {
 
   load(runId: string): Promise<{ run: RunRecord; lease: LeaseView | null } | null> {
     return this.read(() => queries.load(this.tables, runId));
+  }
+
+  snapshot(runId: string): Promise<RunAtOneMoment | null> {
+    return this.read(() => queries.snapshot(this.tables, runId));
   }
 
   readJournal(

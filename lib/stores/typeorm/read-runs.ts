@@ -1,19 +1,29 @@
 /** Group of plain reads of one thing: a run, its journal, a session. A journal that cannot be read blocks its own run only. */
 import type { JournalEntry, SequencedEntry } from '../../contracts/journal-entry.js';
-import type { LeaseView } from '../../contracts/ports/run-store.port.js';
+import type { LeaseView, RunAtOneMoment } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord, SessionRecord } from '../../contracts/run.js';
 import type { RunStatus } from '../../contracts/run-status.js';
 import { JournalCorruptError } from '../../errors/store/journal-corrupt.error.js';
 import { fromColumn, readable } from './column.mapper.js';
 import { perDialect, type Dialect } from './dialect.js';
+import { INTERACTION_COLUMNS, interactionOf } from './interaction.mapper.js';
 import { query, queryOne, type Program, type Row } from './program.js';
 import { SESSION_COLUMNS, leaseOf, runOf, sessionOf } from './run.mapper.js';
 import { runView } from './run-view.js';
+
+/** Prefix of the columns of an open interaction beside those of its run. */
+const OPEN = 'open_';
 
 const statements = perDialect((dialect) => {
   const { journal, sessions } = dialect.tables;
   return {
     run: `${runView(dialect)} WHERE r.id = ?`,
+    // One statement, because each sees one moment: at READ COMMITTED two of them would see two.
+    moment: `${runView(
+      dialect,
+      INTERACTION_COLUMNS.map((name) => `i.${name} AS ${OPEN}${name}`),
+      `${dialect.tables.runs} r LEFT JOIN ${dialect.tables.interactions} i ON i.run_id = r.id AND i.status = 'pending'`,
+    )} WHERE r.id = ? ORDER BY i.created_at, i.place, i.id`,
     // A row has at least one entry, so `limit` rows are always enough.
     rows:
       `SELECT first_sequence, entry_count, entries FROM ${journal} WHERE run_id = ? AND first_sequence >= ` +
@@ -34,6 +44,18 @@ export function* loadRun(dialect: Dialect, runId: string): Program<{ run: RunRec
   if (!row) return null;
   const run = runOf(row);
   return { run, lease: leaseOf(run, row) };
+}
+
+export function* readMoment(dialect: Dialect, runId: string): Program<RunAtOneMoment | null> {
+  const rows = yield* query(statements(dialect).moment, [runId]);
+  const [row] = rows;
+  if (!row) return null;
+  const run = runOf(row);
+  const open = rows.filter((one) => one[`${OPEN}id`] !== null);
+  const interactions = open.map((one) =>
+    interactionOf(Object.fromEntries(INTERACTION_COLUMNS.map((name) => [name, one[`${OPEN}${name}`]])) as Row),
+  );
+  return { run, lease: leaseOf(run, row), interactions };
 }
 
 export function* readJournal(

@@ -20,6 +20,7 @@ import {
   type OverdueAnswer,
   type OverdueQuery,
   type Page,
+  type RunAtOneMoment,
   type StoreMetrics,
   type StoreTraits,
   type ToolTransaction,
@@ -42,7 +43,7 @@ import { listRuns } from './list-runs.js';
 import { isCurrent, migrateSchema, readSchema, refuseToMigrate } from './migrations/migrate-schema.js';
 import { SCHEMA_STEPS } from './migrations/schema-steps.js';
 import { overdueRuns } from './overdue-runs.js';
-import { countPending, loadRun, readJournal, readSession } from './read-runs.js';
+import { countPending, loadRun, readJournal, readMoment, readSession } from './read-runs.js';
 import type { Program } from './program.js';
 import type { ProgramMaker, RunDatabase } from './run-database.js';
 import { readMetrics } from './store-metrics.js';
@@ -136,6 +137,10 @@ export class TypeOrmRunStore extends RunStore {
 
   load(runId: string): Promise<{ run: RunRecord; lease: LeaseView | null } | null> {
     return this.database.read('load a run', () => loadRun(this.database.dialect, runId));
+  }
+
+  snapshot(runId: string): Promise<RunAtOneMoment | null> {
+    return this.database.read('read a run', () => readMoment(this.database.dialect, runId));
   }
 
   readJournal(
