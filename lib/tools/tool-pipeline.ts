@@ -15,7 +15,7 @@ import {
 } from '@nestjs/common/constants.js';
 import type { ExternalContextCreator } from '@nestjs/core';
 import { isObservable, lastValueFrom } from 'rxjs';
-import type { EnteredTransaction, ToolContext, ToolEntry } from '../contracts/ports/tool-caller.port.js';
+import type { EnteredContext, ToolContext, ToolEntry } from '../contracts/ports/tool-caller.port.js';
 import { InvalidToolArgumentsError } from '../errors/run/invalid-tool-arguments.error.js';
 import { ToolDeniedError } from '../errors/run/tool-denied.error.js';
 import { refusalText } from './refusal-text.js';
@@ -47,7 +47,7 @@ interface Passage extends PipelineCall {
   /** What reached the filters. */
   thrown: { error: unknown } | null;
   /** The one call of `onEnter`; shared by the entries of a retrying interceptor. */
-  entering: Promise<EnteredTransaction | void> | null;
+  entering: Promise<EnteredContext | void> | null;
   entered: boolean;
   /** The call has its result: nothing may begin any more. */
   over: boolean;
@@ -258,7 +258,7 @@ class RethrowFilter implements ExceptionFilter {
 const rethrow = new RethrowFilter();
 
 /** The method's context, with what was added at entry; getters and methods of the original stay what they are. */
-function contextWith(context: ToolContext, added: EnteredTransaction): ToolContext {
+function contextWith(context: ToolContext, added: EnteredContext): ToolContext {
   const copy = Object.create(
     Object.getPrototypeOf(context) as object,
     Object.getOwnPropertyDescriptors(context),

@@ -117,6 +117,36 @@ describe('a transactional tool', () => {
     },
   );
 
+  it('MOD-8: the time that the database took to give a connection is not the time of the method', async () => {
+    const opening = signal();
+    const release = signal();
+    const deadlines: (Date | null)[] = [];
+    const { engine, store, clock, entered } = await over(
+      async ({ deadline }) => {
+        deadlines.push(deadline);
+        await release.promise;
+        return 'booked';
+      },
+      { timeoutMs: 5_000 },
+    );
+    const open = store.openToolTransaction.bind(store);
+    store.openToolTransaction = () => {
+      const transaction = open();
+      return { ...transaction, begin: () => opening.promise.then(() => transaction.begin()) };
+    };
+    const run = await engine.runs.start(start);
+    // Longer than the method may take altogether.
+    await clock.advance(6_000);
+    expect(entered).toEqual([]);
+    opening.resolve();
+    await clock.advance(4_900);
+    expect(deadlines).toEqual([new Date(clock.now() - 4_900 + 5_000)]);
+    release.resolve();
+    await clock.advance(0);
+    expect(await engine.runs.get(run.id)).toMatchObject({ status: 'completed' });
+    expect(await entryTypes(engine, run.id)).toContain('tool.completed');
+  });
+
   it('I10: a transaction that could not be opened in time is never entered, and no business of the model: the run has a pause', async () => {
     const opening = signal();
     const { engine, store, clock, entered } = await over((context) => (manager(context).insert('row'), 'booked'));
@@ -126,7 +156,7 @@ describe('a transactional tool', () => {
       return { ...transaction, begin: () => opening.promise.then(() => transaction.begin()) };
     };
     const run = await engine.runs.start(start);
-    await clock.advance(5_000);
+    await clock.advance(20_000);
     expect(await rowOf(store, run.id)).toMatchObject({ status: 'retry_wait' });
     opening.resolve();
     await clock.advance(0);

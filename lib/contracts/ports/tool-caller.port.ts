@@ -67,12 +67,18 @@ export interface EnteredTransaction {
   manager: unknown;
 }
 
+/** What a method's context gets at the moment it is entered. */
+export interface EnteredContext extends Partial<EnteredTransaction> {
+  /** The method's time begins now. */
+  deadline?: Date;
+}
+
 /** Hands the method its context at the moment it is entered: guards and pipes have passed. */
 export interface ToolEntry {
   /** The arguments as they were given, before the schema read them; default the input. */
   given?: JsonObject;
   /** Called right before the method runs; may add to the context (a transaction). Not called when a guard or pipe refused. */
-  onEnter(): Promise<EnteredTransaction | void>;
+  onEnter(): Promise<EnteredContext | void>;
 }
 
 export type ParsedArguments = { ok: true; input: JsonObject } | { ok: false; problems: string[] };

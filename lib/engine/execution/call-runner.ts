@@ -165,6 +165,7 @@ export class CallRunner {
     try {
       const end = await executeCall(this.environment, tool, call, controller, {
         onEnter: async () => ({ manager: await transaction.begin() }),
+        openWithinMs: this.ports.options.leaseMs / 3,
         limitMs: Math.min(tool.timeoutMs ?? Infinity, tool.transactionTimeoutMs),
         rethrow: (error) => transaction.isConflict(error),
         within: (body) => (transaction.enter ? transaction.enter(body) : body()),

@@ -7,6 +7,9 @@ import type { Clock } from '../../contracts/ports/clock.port.js';
 export type TimedResult<T> =
   { ended: 'returned'; value: T } | { ended: 'threw'; error: unknown } | { ended: 'timed_out'; zombie: Promise<void> };
 
+/** Begins the time anew, with another limit. */
+export type RestartLimit = (limitMs: number | null) => void;
+
 /**
  * @param limitMs null = no limit
  * @param controller aborted by the limit; the caller may abort it too, which by itself ends nothing
@@ -15,31 +18,31 @@ export function timedCall<T>(
   clock: Clock,
   limitMs: number | null,
   controller: AbortController,
-  work: () => Promise<T>,
+  work: (restart: RestartLimit) => Promise<T>,
 ): Promise<TimedResult<T>> {
   return new Promise((resolve) => {
-    let cancelTimer: (() => void) | undefined;
-    // An async wrapper, so that a synchronous throw of foreign code is a rejection like any other.
-    const running = (async () => work())();
-    const zombie = running.then(
-      () => undefined,
-      () => undefined,
-    );
-    if (limitMs !== null) {
-      cancelTimer = clock.after(limitMs, () => {
-        resolve({ ended: 'timed_out', zombie });
-        controller.abort(new Error(`timed out after ${limitMs} ms`));
+    let zombie: Promise<void>;
+    let isOver = false;
+    let cancelTimer: () => void = () => undefined;
+    const restart: RestartLimit = (ms) => {
+      cancelTimer();
+      if (ms === null || isOver) return;
+      cancelTimer = clock.after(ms, () => {
+        end({ ended: 'timed_out', zombie });
+        controller.abort(new Error(`timed out after ${ms} ms`));
       });
-    }
-    running.then(
-      (value) => {
-        cancelTimer?.();
-        resolve({ ended: 'returned', value });
-      },
-      (error: unknown) => {
-        cancelTimer?.();
-        resolve({ ended: 'threw', error });
-      },
+    };
+    const end = (result: TimedResult<T>): void => {
+      isOver = true;
+      cancelTimer();
+      resolve(result);
+    };
+    restart(limitMs);
+    // An async wrapper, so that a synchronous throw of foreign code is a rejection like any other.
+    const running = (async () => work(restart))();
+    zombie = running.then(
+      (value) => end({ ended: 'returned', value }),
+      (error: unknown) => end({ ended: 'threw', error }),
     );
   });
 }

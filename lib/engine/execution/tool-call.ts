@@ -4,7 +4,7 @@
  */
 import type { JournalEntry, ToolDenied, ToolFailed } from '../../contracts/journal-entry.js';
 import type { Clock } from '../../contracts/ports/clock.port.js';
-import type { EnteredTransaction, ToolContext } from '../../contracts/ports/tool-caller.port.js';
+import type { EnteredContext, EnteredTransaction, ToolContext } from '../../contracts/ports/tool-caller.port.js';
 import type { RunRecord } from '../../contracts/run.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
@@ -16,7 +16,7 @@ import { MethodInside, type InsidePorts } from './method-inside.js';
 import { normaliseResult } from '../values/normalise-result.js';
 import { recordedError, recordedFailure, recordedText } from '../values/recorded-error.js';
 import { unlessBegun } from './recheck-call.js';
-import { timedCall } from './timed-call.js';
+import { timedCall, type RestartLimit } from './timed-call.js';
 
 /** How an execution ended. `entries` is empty when it should run again or was never begun. */
 export type CallEnd =
@@ -54,7 +54,9 @@ export type Outcome = { entry: JournalEntry } | { unserialisable: string };
 export interface CallWays {
   /** Runs when the method is entered; a transaction is opened here. */
   onEnter: () => Promise<EnteredTransaction | void>;
-  /** Ms; default the tool's timeout. */
+  /** Ms that `onEnter` may take; null = no limit. Default null. */
+  openWithinMs?: number | null;
+  /** Ms; default the tool's timeout. It counts for the guards and pipes, and anew for the method. */
   limitMs?: number;
   /** Whether what the method threw is the caller's business rather than a result. */
   rethrow?: (error: unknown) => boolean;
@@ -68,7 +70,7 @@ export async function executeCall(
   tool: ToolDefinition,
   call: CallState,
   controller: AbortController,
-  { onEnter, limitMs = tool.timeoutMs ?? undefined, rethrow, within = (body) => body() }: CallWays,
+  { onEnter, openWithinMs = null, limitMs = tool.timeoutMs ?? undefined, rethrow, within = (body) => body() }: CallWays,
 ): Promise<CallEnd> {
   const { clock, run } = environment;
   let entered = false;
@@ -87,7 +89,7 @@ export async function executeCall(
     deadline: limitMs === undefined ? null : new Date(clock.now() + limitMs),
     actor: run.actor,
   });
-  const invoke = (): Promise<unknown> =>
+  const invoke = (restart: RestartLimit): Promise<unknown> =>
     tool.caller.call(structuredClone(call.input), context, {
       given: call.given,
       onEnter: async () => {
@@ -96,20 +98,24 @@ export async function executeCall(
           if (refused) throw new NotEntered('the run may not begin this call now');
         };
         requireEntry();
+        // The method is not to be blamed for what others took before: waiting for a connection has a limit of its own, and its time begins with it.
         opening = true;
+        restart(openWithinMs);
         const addition = await onEnter();
         opening = false;
         // Opening a transaction takes time, in which the lease or the patience may have ended.
         requireEntry();
         entered = true;
-        return addition;
+        restart(limitMs ?? null);
+        return enteredWith(addition, context, limitMs === undefined ? null : new Date(clock.now() + limitMs));
       },
     });
-  const result = await timedCall(clock, limitMs ?? null, controller, () => within(invoke));
+  const result = await timedCall(clock, limitMs ?? null, controller, (restart) => within(() => invoke(restart)));
   tellOfStandstill(environment, tool, call);
   if (result.ended === 'timed_out') {
     inside.close();
-    if (opening) throw new StoreUnavailableError(`The transaction of ${tool.name} was not open within ${limitMs} ms.`);
+    if (opening)
+      throw new StoreUnavailableError(`The transaction of ${tool.name} was not open within ${openWithinMs} ms.`);
     return timedOut(environment, tool, call, entered, limitMs as number, result.zombie);
   }
   if (refused) return { end: 'released' };
@@ -124,6 +130,16 @@ export async function executeCall(
     return { end: 'result', entries: [entered ? refusal : unlessBegun(call, refusal, reasonOf(refusal))] };
   }
   return { end: 'result', entries: [recordOutcome(environment, tool, call, result.value)] };
+}
+
+/** A copy of the context only where something changed on the way to the method. */
+function enteredWith(
+  addition: EnteredTransaction | void,
+  { deadline: announced }: ToolContext,
+  deadline: Date | null,
+): EnteredContext | void {
+  if (deadline === null || deadline.getTime() === announced?.getTime()) return addition;
+  return { ...addition, deadline };
 }
 
 /** No timer came while the method did not yield: no renewal of the lease, no timeout, and nothing for all other runs. */
@@ -214,7 +230,8 @@ function timedOut(
   zombie: Promise<void>,
 ): CallEnd {
   const at = environment.clock.now();
-  const error = recordedFailure('TOOL_TIMED_OUT', `The tool did not finish within ${limitMs} ms.`);
+  const late = entered ? 'The tool' : 'What comes before the tool (guards, pipes, interceptors)';
+  const error = recordedFailure('TOOL_TIMED_OUT', `${late} did not finish within ${limitMs} ms.`);
   const failed = {
     end: 'result' as const,
     entries: [{ type: 'tool.failed', at, key: call.key, outcome: 'error', error }] satisfies [ToolFailed],
