@@ -2,7 +2,7 @@
  * The sweeps that free what crashed or was forgotten (I11). Called by the crons, or by a host with a scheduler of its own. Correct on any
  * number of processes at once: a sweep only finds; each run is decided again under its own lock. Never throws, never overlaps with itself here.
  */
-import type { LockedRun, OverdueAnswer, TransitionDecision } from '../contracts/ports/run-store.port.js';
+import type { LockedRun, OverdueAnswer, TransitionDecision, WorkerRecord } from '../contracts/ports/run-store.port.js';
 import { isOffered, offerText, type Offer } from '../contracts/agent-definition.js';
 import type { Interaction } from '../contracts/interaction.js';
 import type { JournalEntry } from '../contracts/journal-entry.js';
@@ -37,10 +37,12 @@ export class RunRecovery {
   /** Lost leases, exhausted and unoffered runs, passed deadlines. */
   reconcile(): Promise<void> {
     return this.once('reconcile', async () => {
-      const liveOffers = await this.liveOffers();
+      const workers = await this.ports.store.liveWorkers();
+      const liveOffers = this.offersOf(workers);
       const overdue = await this.overdue(liveOffers);
       await this.each(overdue.pastDeadline, (locked) => decideDeadline(locked), true);
-      await this.each(overdue.unoffered, (locked) => decideUnoffered(locked, liveOffers));
+      if (this.knowsAllOffers(workers))
+        await this.each(overdue.unoffered, (locked) => decideUnoffered(locked, liveOffers));
       await this.each(this.notHeld(overdue.expired), (locked) =>
         decideExhaustion(locked, this.ports.options.maxRecoveries),
       );
@@ -65,7 +67,7 @@ export class RunRecovery {
   /** Asks nobody answered in time. */
   expireInteractions(): Promise<void> {
     return this.once('expire', async () => {
-      const { expiredInteractions } = await this.overdue(await this.liveOffers());
+      const { expiredInteractions } = await this.overdue(this.offersOf(await this.ports.store.liveWorkers()));
       for (const runId of expiredInteractions) {
         await this.guarded('expire', runId, () =>
           this.callers.moveFolded(
@@ -80,8 +82,17 @@ export class RunRecovery {
     });
   }
 
-  private async liveOffers(): Promise<Offer[]> {
-    const workers = await this.ports.store.liveWorkers();
+  /**
+   * The first worker after an outage, of a deploy or of the database, finds runs that waited for long, and nobody else yet. Only when one has been live for
+   * `unknownVersionAfter` without a gap have the others had their time to come.
+   */
+  private knowsAllOffers(workers: readonly WorkerRecord[]): boolean {
+    return workers.some(
+      ({ startedAt, heartbeatAt }) => heartbeatAt - startedAt >= this.ports.options.unknownVersionAfterMs,
+    );
+  }
+
+  private offersOf(workers: readonly WorkerRecord[]): Offer[] {
     const own = this.ports.options.worker ? this.ports.catalog.offers() : [];
     return [...workers.flatMap(({ offers }) => offers), ...own];
   }

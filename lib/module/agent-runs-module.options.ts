@@ -23,7 +23,7 @@ export interface AgentRunsModuleOptions {
   shutdownTimeout?: Duration;
   /** Lost leases in a row without a committed result in between, before a person is asked. Default 5. */
   maxRecoveries?: number;
-  /** How long a run may be claimable while no live worker has its agent's version. Default `60s`. */
+  /** How long a run may be claimable while no live worker has its agent's version; one of them must have been live for as long. Default `60s`. */
   unknownVersionAfter?: Duration;
   /** Part of the worker's id in journals and logs. Default: the host's name. */
   workerName?: string;

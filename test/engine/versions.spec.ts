@@ -62,6 +62,38 @@ describe('a run whose version nobody has', () => {
     },
   );
 
+  it('JRN-7a: the first worker after a long outage waits for the others before it strands what they would execute', async () => {
+    const clock = new ManualClock();
+    const store = new FailingStore(new MemoryRunStore({ clock: () => clock.now() }));
+    const api = await engineOver(store, agent(scriptedModel()), { ...settings, worker: false }, clock);
+    const { id } = await api.runs.start(start);
+    await clock.advance(3_600_000);
+    const first = await engineOver(
+      store,
+      agent(scriptedModel(), [], { version: '2', hash: 'hash-2' }),
+      settings,
+      clock,
+    );
+    await sweep(first, clock);
+    await clock.advance(30_000);
+    await sweep(first, clock);
+    expect((await rowOf(store, id)).status).toBe('pending');
+    // The database goes away for longer than a lease: all begin anew.
+    store.fail('heartbeat', { times: Number.POSITIVE_INFINITY });
+    await clock.advance(40_000);
+    store.heal();
+    await clock.advance(2_000);
+    expect(first.worker.status().state).toBe('ready');
+    await sweep(first, clock);
+    expect((await rowOf(store, id)).status).toBe('pending');
+    await clock.advance(61_000);
+    await sweep(first, clock);
+    expect(await rowOf(store, id)).toMatchObject({
+      status: 'needs_attention',
+      attention: { reason: 'version_mismatch' },
+    });
+  });
+
   it('JRN-7: nothing is lost: with the version back, resume and retry let it go on', async () => {
     for (const verb of ['resume', 'retry'] as const) {
       const { clock, id, engine, restore, executed } = await deployed({}, { version: '2', hash: 'hash-2' });

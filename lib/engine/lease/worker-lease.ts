@@ -126,12 +126,15 @@ export class WorkerLease {
     const sentAt = clock.elapsed();
     const shownAt = clock.now();
     const number = ++this.beats;
+    // Others may have judged this worker dead: its row begins anew, and by the store's clock as soon as that has answered.
+    const begins = !this.isUnexpired();
+    if (begins) this.startedAt = shownAt;
     // A renewal that is never answered must not be the last one.
     this.beatAfter(options.leaseMs / 3);
     try {
       const storedAt = await this.send();
       if (this.stopped) return;
-      if (!this.isUnexpired()) this.startedAt = storedAt;
+      if (begins) this.startedAt = storedAt;
       if (sentAt + options.leaseMs > this.heldUntil) {
         this.heldUntil = sentAt + options.leaseMs;
         this.beatenAt = shownAt;
