@@ -5,3 +5,5 @@ export const RECOVER_TOOL_METADATA = Symbol.for('nestjs-agent-runs:recover-tool'
 export const SCREEN_INPUT_METADATA = Symbol.for('nestjs-agent-runs:screen-input');
 export const RESOLVE_APPROVALS_METADATA = Symbol.for('nestjs-agent-runs:resolve-approvals');
 export const OBSERVE_RUNS_METADATA = Symbol.for('nestjs-agent-runs:observe-runs');
+/** On a prototype: the names of its methods that were decorated as tools or probes. */
+export const DECORATED_METHODS_METADATA = Symbol.for('nestjs-agent-runs:decorated-methods');

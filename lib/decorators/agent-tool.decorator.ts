@@ -1,8 +1,8 @@
-import { SetMetadata } from '@nestjs/common';
 import type { RecoveryPolicy } from '../contracts/recovery-policy.js';
 import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
 import { AGENT_TOOL_METADATA } from './agent-runs-metadata.tokens.js';
 import type { AgentToolDecorator, AgentToolOptions } from './agent-tool.options.js';
+import { decorateMethod } from './decorate-method.js';
 import type { ToolSchemaSource } from './tool-value.js';
 
 /**
@@ -19,6 +19,6 @@ export function AgentTool<const S extends ToolSchemaSource, const R extends Reco
 ): AgentToolDecorator<S, R> {
   return (target, key, descriptor) => {
     if (!descriptor) throw new InvalidConfigurationError([`@AgentTool stands on ${String(key)}, which is no method.`]);
-    SetMetadata(AGENT_TOOL_METADATA, options)(target, key, descriptor);
+    decorateMethod(AGENT_TOOL_METADATA, options)(target, key, descriptor);
   };
 }

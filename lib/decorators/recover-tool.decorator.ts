@@ -1,4 +1,4 @@
-import { SetMetadata } from '@nestjs/common';
+import { decorateMethod } from './decorate-method.js';
 import type { InterruptedToolCall, ProbeResult } from '../contracts/ports/tool-caller.port.js';
 import { RECOVER_TOOL_METADATA } from './agent-runs-metadata.tokens.js';
 
@@ -14,5 +14,5 @@ export function RecoverTool(
   key: string | symbol,
   descriptor: TypedPropertyDescriptor<Probe>,
 ) => void {
-  return SetMetadata(RECOVER_TOOL_METADATA, tool);
+  return decorateMethod(RECOVER_TOOL_METADATA, tool);
 }

@@ -124,6 +124,11 @@ export class RegistrationExplorer {
   private decoratedMethods(classRef: ClassRef, problems: ProblemList): string[] {
     const prototype = classRef.prototype as object | undefined;
     if (typeof prototype !== 'object' || prototype === null) return [];
+    for (const methodName of replaced(prototype)) {
+      problems.add(
+        `${placeOf({ classRef, methodName })} is decorated as a tool or probe, but a decorator above replaced the method without its metadata, guards included. Put @AgentTool or @RecoverTool and its enhancers above that decorator.`,
+      );
+    }
     return this.scanner.getAllMethodNames(prototype).filter((methodName) => {
       if (isDecorated((prototype as Record<string, unknown>)[methodName])) return true;
       const hidden = overridden(prototype, methodName);
@@ -151,6 +156,15 @@ export class RegistrationExplorer {
 
 function isDecorated(method: unknown): boolean {
   return MetadataAccessor.tool(method) !== undefined || MetadataAccessor.probedTool(method) !== undefined;
+}
+
+/** Methods of the class, or of those further up, that lost what their decorators said about them. */
+function replaced(prototype: object): string[] {
+  const names: string[] = [];
+  for (let at: object | null = prototype; at; at = Object.getPrototypeOf(at) as object | null)
+    for (const name of MetadataAccessor.decoratedMethods(at))
+      if (!isDecorated(Object.getOwnPropertyDescriptor(at, name)?.value)) names.push(String(name));
+  return names;
 }
 
 /** The class further up whose decorated method an undecorated one hides. */

@@ -106,6 +106,44 @@ describe('What is wrong with a registration fails at boot (CFG-1)', () => {
       return 2;
     }
   }
+  /** As tracing and caching decorators do it. */
+  const replacing: MethodDecorator = (_target, _key, descriptor) => {
+    const original = descriptor.value as unknown as (...args: unknown[]) => unknown;
+    descriptor.value = function (this: unknown, ...args: unknown[]) {
+      return original.apply(this, args);
+    } as never;
+  };
+  /** As binding decorators do it. */
+  const binding: MethodDecorator = (_target, _key, { value }) => ({ configurable: true, get: () => value as never });
+  @Injectable()
+  class TracedTools {
+    @replacing
+    @tool()
+    run() {
+      return 1;
+    }
+    @tool({ name: 'other' })
+    @replacing
+    other() {
+      return 2;
+    }
+  }
+  @Injectable()
+  class BoundTools {
+    @binding
+    @tool()
+    run() {
+      return 1;
+    }
+  }
+  @Injectable()
+  class TracedProbe {
+    @replacing
+    @RecoverTool('t')
+    find() {
+      return didNotHappen();
+    }
+  }
   @Injectable()
   class LonelyProbe {
     @RecoverTool('nothing')
@@ -255,6 +293,10 @@ describe('What is wrong with a registration fails at boot (CFG-1)', () => {
     ['a request-scoped tool class', [RequestTools], /^RequestTools is request-scoped/],
     ['a tool class that depends on a request', [Tenant, TenantTools], /^TenantTools is request-scoped, or depends on/],
     ['a transient tool class', [TransientTools], /^TransientTools is transient/],
+    // R227
+    ['a decorator that replaces the method', [TracedTools], /^TracedTools\.run is decorated as a tool or probe, but a/],
+    ['a decorator that makes it an accessor', [BoundTools], /^BoundTools\.run is decorated as a tool or probe, but a/],
+    ['a decorator that replaces a probe', [toolsWith(), TracedProbe], /^TracedProbe\.find is decorated as a tool or/],
     ['an override that lost its decorators', [OverridingTools], /^OverridingTools\.run overrides BaseTools\.run/],
   ])('CFG-1: %s', async (_what, providers, problem) => {
     const problems = await bootProblems({ providers });

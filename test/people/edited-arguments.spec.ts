@@ -172,3 +172,42 @@ describe('what an approver changed', () => {
     await world.end();
   });
 });
+
+describe('what an approver adds', () => {
+  it('PPL-3: is refused where the tool does not describe it, whatever its schema leaves open', async () => {
+    const line = { type: 'object', properties: { sku: {} } };
+    const inputSchema = {
+      type: 'object',
+      properties: {
+        amount: {},
+        lines: { type: 'array', items: line },
+        free: { type: 'object' },
+        open: { ...line, additionalProperties: true },
+      },
+    };
+    const args = { amount: 5, extra: 1, lines: [{ sku: 'a', own: 1 }] };
+    const ran: JsonObject[] = [];
+    const pay = tool('pay', (input) => void ran.push(input), { asks: () => ({}), inputSchema });
+    const model = scriptedModel([{ calls: [{ name: 'pay', args }] }, { text: 'done' }], { place: 'transcript' });
+    const world = await World.over(ENGINE_STORES[0] as (typeof ENGINE_STORES)[number]);
+    const process = await world.process(agent(model, [pay]));
+    const { id } = await process.runs.start({ agent: 'support', prompt: 'go' });
+    await reaches(process, id, 'waiting');
+    const [ask] = await asksOf(process, id, 1);
+    const edit = (edited: JsonObject) => process.runs.respond(id, ask!.id, { ...approve, arguments: edited });
+    for (const [more, problem] of [
+      [{ currency: 'EUR' }, 'currency is no argument of this tool'],
+      [{ lines: [{ sku: 'a', price: 1 }] }, 'lines[0].price is no argument of this tool'],
+      [{ constructor: 1 }, 'constructor is no argument of this tool'],
+    ] as [JsonObject, string][])
+      await expect(edit({ ...args, ...more })).rejects.toMatchObject({
+        code: 'INVALID_ARGUMENTS',
+        details: { problems: [problem] },
+      });
+    const fine = { ...args, amount: 4, free: { any: 1 }, open: { sku: 'b', any: 1 } };
+    await edit(fine);
+    await reaches(process, id, 'completed');
+    expect(ran).toEqual([fine]);
+    await world.end();
+  });
+});

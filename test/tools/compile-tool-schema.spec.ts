@@ -4,6 +4,7 @@ import {
   IsArray,
   IsBoolean,
   IsDate,
+  IsEnum,
   IsIn,
   IsInt,
   IsOptional,
@@ -11,7 +12,10 @@ import {
   Max,
   MaxLength,
   Min,
+  Validate,
   ValidateNested,
+  ValidatorConstraint,
+  type ValidatorConstraintInterface,
 } from 'class-validator';
 import { z } from 'zod';
 import type { JsonObject } from '../../lib/contracts/json.js';
@@ -142,6 +146,111 @@ describe('A class as the input of a tool', () => {
 
   it('CFG-1: without decorators is a boot error that says what to do', async () => {
     await expect(input(Plain)).rejects.toThrow(/Plain has no class-validator decorators.*give \{\}/s);
+  });
+});
+
+enum Priority {
+  Low,
+  High,
+}
+enum Mixed {
+  Off = 0,
+  Auto = 'auto',
+}
+
+class EnumDto {
+  @IsEnum(Priority) priority!: Priority;
+  @IsOptional() @IsEnum(Priority, { each: true }) others?: Priority[];
+  @IsOptional() @IsEnum(Mixed) mode?: Mixed;
+  @IsOptional() @ValidateNested({ each: true }) @Type(() => EnumDto) children?: EnumDto[];
+}
+
+/** As compiled for ES2022: each declared property is an own one, whether it has a value or not. */
+class FieldsDto {
+  @IsString() id!: string;
+  @IsOptional() @ValidateNested() @Type(() => FieldsDto) inner?: FieldsDto;
+
+  constructor() {
+    for (const key of ['id', 'note', 'inner'])
+      Object.defineProperty(this, key, { value: undefined, writable: true, enumerable: true, configurable: true });
+  }
+}
+
+@ValidatorConstraint({ name: 'isBusinessDay' })
+class Silent implements ValidatorConstraintInterface {
+  validate = (): boolean => false;
+}
+
+class SilentDto {
+  @Validate(Silent) day!: string;
+  @Max(5, { message: 'too much' }) amount!: number;
+  @IsOptional() @ValidateNested() @Type(() => SilentDto) inner?: SilentDto;
+}
+
+class UntypedDto {
+  @ValidateNested() line!: LineDto;
+}
+class OuterDto {
+  @ValidateNested() @Type(() => UntypedDto) inner!: UntypedDto;
+}
+class MadeDto {
+  @ValidateNested()
+  @Transform(({ value }) => Object.assign(new LineDto(), value))
+  line!: LineDto;
+}
+
+describe('What classes say and take', () => {
+  const refused = async (dto: new () => object, args: JsonObject) => {
+    const parsed = await (await input(dto, { type: 'object' })).parse(args);
+    return parsed.ok ? null : parsed.problems;
+  };
+
+  // R229
+  it('MOD-4: a numeric enum is offered as its numbers, and its names are refused', async () => {
+    const schema = await input(EnumDto);
+    expect(schema.jsonSchema['properties']).toMatchObject({
+      priority: { enum: [0, 1], type: 'number' },
+      others: { type: 'array', items: { enum: [0, 1], type: 'number' } },
+      mode: { enum: [0, 'auto'] },
+    });
+    await expect(schema.parse({ priority: 1, others: [0, 1], mode: 'auto' })).resolves.toMatchObject({ ok: true });
+    expect(await refused(EnumDto, { priority: 'High' })).toEqual(['priority must be one of [0,1] (isEnum)']);
+    expect(await refused(EnumDto, { priority: 0, others: [1, 'Low'] })).toEqual([
+      'others must be one of [0,1] (isEnum)',
+    ]);
+    expect(await refused(EnumDto, { priority: 0, mode: 'Off' })).toEqual(['mode must be one of [0,"auto"] (isEnum)']);
+    expect(await refused(EnumDto, { priority: 0, children: [{ priority: 'Low' }] })).toEqual([
+      'children.0.priority must be one of [0,1] (isEnum)',
+    ]);
+    expect((await output(EnumDto)).check({ priority: 'High' })).toHaveLength(1);
+  });
+
+  // R228
+  it('MOD-4: a declared property that nobody gave is none', async () => {
+    expect(await refused(FieldsDto, { id: 'a' })).toBeNull();
+    expect(await refused(FieldsDto, { id: 'a', inner: { id: 'b' } })).toBeNull();
+    expect(await refused(FieldsDto, { id: 'a', note: 'given' })).toEqual(['property note should not exist']);
+    expect((await refused(FieldsDto, {}))?.join()).toContain('id must be a string');
+  });
+
+  it('MOD-4: problems name their field and their rule, also where a validator has no words', async () => {
+    expect(await refused(SilentDto, { day: 'Sunday', amount: 9, inner: { day: 'Sunday', amount: 9 } })).toEqual([
+      'day is not valid (isBusinessDay)',
+      'amount: too much (max)',
+      'inner.day is not valid (isBusinessDay)',
+      'inner.amount: too much (max)',
+    ]);
+    const silent = z.object({ a: z.string().refine(() => false, { message: '' }) }).refine(() => true);
+    const parsed = await (await input(silent)).parse({ a: 'x' });
+    expect(parsed).toEqual({ ok: false, problems: ['a is not valid (custom)'] });
+    const wordless = { '~standard': { version: 1, vendor: 'x', validate: () => ({ issues: [] }) } };
+    expect((await output(wordless as never)).check(1)).toEqual(['the value is not valid']);
+  });
+
+  it('CFG-1: @ValidateNested() without @Type is a boot error that names the property', async () => {
+    await expect(input(UntypedDto)).rejects.toThrow(/@ValidateNested\(\) on UntypedDto\.line has no @Type/);
+    await expect(input(OuterDto, { type: 'object' })).rejects.toThrow(/on UntypedDto\.line has no @Type/);
+    expect(await refused(MadeDto, { line: { sku: 'a', quantity: 1 } })).toBeNull();
   });
 });
 

@@ -20,6 +20,8 @@ import { isGate, statusOfDecision } from '../interactions.js';
 import type { RunState } from '../journal/run-state.js';
 import type { RunWorker } from '../run-worker.js';
 import { type CallerTransition, type Moved } from './caller-transition.js';
+import { firstProblems } from '../values/problem-text.js';
+import { addedArguments } from './added-arguments.js';
 import { answerProblems } from './check-answers.js';
 import { takeDecisions } from './decide-interactions.js';
 import { readResponse } from './read-response.js';
@@ -153,10 +155,13 @@ export class AnswerInteraction {
       );
     }
     const parsed = await parseCall(this.ports.clock, tool, edited);
-    if (!parsed.ok)
-      throw new InvalidArgumentsError(`The edited arguments are not valid: ${parsed.problems.join('; ')}.`, {
-        details: { problems: parsed.problems },
+    const problems = parsed.ok ? addedArguments(tool.inputSchema, edited, asked.arguments ?? {}) : parsed.problems;
+    if (!parsed.ok || problems.length > 0) {
+      const told = firstProblems(problems);
+      throw new InvalidArgumentsError(`The edited arguments are not valid: ${told.join('; ')}.`, {
+        details: { problems: told },
       });
+    }
     if (tool.approval === 'rule' && asked.status === 'pending') await this.checkRule(asked, tool, parsed.input);
     return parsed.input;
   }

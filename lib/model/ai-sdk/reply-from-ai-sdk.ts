@@ -72,7 +72,7 @@ function toolCall(fields: Record<string, unknown>, options: JsonObject | undefin
     type: 'tool-call',
     callId: typeof toolCallId === 'string' ? toolCallId : '',
     name: typeof toolName === 'string' ? toolName : '',
-    argumentsText: typeof input === 'string' ? input : (JSON.stringify(input) ?? ''),
+    argumentsText: typeof input === 'string' ? input : input === null ? '' : (JSON.stringify(input) ?? ''),
     ...withOptions(options),
   };
 }

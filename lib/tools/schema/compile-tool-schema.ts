@@ -4,6 +4,7 @@ import type { JsonSchema, ToolSchemaSource } from '../../decorators/tool-value.j
 import type { StandardSchema } from '../../decorators/standard-schema.js';
 import { InvalidConfigurationError } from '../../errors/configuration/invalid-configuration.error.js';
 import { dtoJsonSchema } from './dto-json-schema.js';
+import { type TransformerStorage, untypedNested, validationsOf } from './dto-metadata.js';
 import { DtoToolSchema } from './dto-tool-schema.js';
 import { isJsonObject, toJson, withoutDialect } from './json-copy.js';
 import { JsonToolSchema } from './json-tool-schema.js';
@@ -66,11 +67,17 @@ async function dtoSchema(dto: new () => object, shown: JsonObject | undefined, w
   const usedFor = `${what} (${dto.name})`;
   const validator = await loadOptional('class-validator', usedFor, () => import('class-validator'));
   const transformer = await loadOptional('class-transformer', usedFor, () => import('class-transformer'));
-  if (validator.getMetadataStorage().getTargetValidationMetadatas(dto, '', true, false).length === 0) {
+  if (validationsOf(dto, validator).length === 0) {
     throw invalid(
       `${what}: the class ${dto.name} has no class-validator decorators that can be seen from here. Decorate its properties, install class-validator only once, or give {} for a tool without arguments.`,
     );
   }
+  const storage = await transformerStorage();
+  const untyped = storage ? untypedNested(dto, validator, storage) : [];
+  if (untyped.length > 0)
+    throw invalid(
+      `${what}: @ValidateNested() on ${untyped.join(', ')} has no @Type(() => …) of class-transformer, so no value would ever pass. Add it.`,
+    );
   if (shown !== undefined) return new DtoToolSchema(dto, shown, { validator, transformer });
   const jsonSchemas = await loadOptional(
     'class-validator-jsonschema',
@@ -80,17 +87,19 @@ async function dtoSchema(dto: new () => object, shown: JsonObject | undefined, w
   const derived = dtoJsonSchema(dto, {
     validator,
     jsonSchema: jsonSchemas,
-    transformerStorage: await transformerStorage(),
+    transformerStorage: storage,
   });
   return new DtoToolSchema(dto, derived, { validator, transformer });
 }
 
 /** class-transformer does not export it at its root; every library that reads it takes this path. */
-async function transformerStorage(): Promise<never | undefined> {
+async function transformerStorage(): Promise<TransformerStorage | undefined> {
   try {
     // eslint-disable-next-line @typescript-eslint/ban-ts-comment -- the file has no typings
     // @ts-ignore
-    const storage = (await import('class-transformer/cjs/storage.js')) as { defaultMetadataStorage?: never };
+    const storage = (await import('class-transformer/cjs/storage.js')) as {
+      defaultMetadataStorage?: TransformerStorage;
+    };
     return storage.defaultMetadataStorage;
   } catch {
     return undefined;

@@ -1,24 +1,20 @@
 /** The JSON Schema of a DTO class for the model: class-validator-jsonschema, nested classes inlined, recursion through `$defs`, unknown properties refused. */
 import type { JsonObject } from '../../contracts/json.js';
+import { type AnyClass, enumValues, type TransformerStorage } from './dto-metadata.js';
 import { isJsonObject } from './json-copy.js';
-
-type AnyClass = abstract new (...args: never[]) => unknown;
 
 export interface DtoSchemaPackages {
   jsonSchema: Pick<typeof import('class-validator-jsonschema'), 'targetConstructorToSchema'>;
-  validator: Pick<typeof import('class-validator'), 'getMetadataStorage' | 'ValidationTypes'>;
-  /** class-transformer's storage: who is behind `@Type`, `@Expose` and `@Exclude`. Undefined when this copy does not show it. */
-  transformerStorage: { findTypeMetadata(target: unknown, property: string): TypeMetadata | undefined } | undefined;
-}
-
-interface TypeMetadata {
-  typeFunction(): unknown;
+  validator: Pick<typeof import('class-validator'), 'getMetadataStorage' | 'ValidationTypes' | 'IS_ENUM'>;
+  /** Undefined when this copy of class-transformer does not show it. */
+  transformerStorage: TransformerStorage | undefined;
 }
 
 interface PropertyMetadata {
   target: unknown;
   propertyName: string;
   each?: boolean;
+  constraints?: unknown[];
 }
 
 export function dtoJsonSchema(dto: AnyClass, packages: DtoSchemaPackages): JsonObject {
@@ -41,6 +37,7 @@ export function dtoJsonSchema(dto: AnyClass, packages: DtoSchemaPackages): JsonO
           : { classTransformerMetadataStorage: packages.transformerStorage as never }),
         additionalConverters: {
           [packages.validator.ValidationTypes.NESTED_VALIDATION]: (meta: PropertyMetadata) => nested(meta),
+          [packages.validator.IS_ENUM]: ({ constraints }: PropertyMetadata) => enumSchema(constraints?.[0]),
         },
       }) as unknown as JsonObject,
     );
@@ -69,4 +66,11 @@ export function dtoJsonSchema(dto: AnyClass, packages: DtoSchemaPackages): JsonO
 
 function closed(schema: JsonObject): JsonObject {
   return isJsonObject(schema.properties) ? { ...schema, additionalProperties: false } : schema;
+}
+
+/** Of a numeric enum its numbers only: its names are no values of it. */
+function enumSchema(entity: unknown): JsonObject {
+  const values = enumValues((entity ?? {}) as Record<string, unknown>) as (string | number)[];
+  const types = [...new Set(values.map((value) => typeof value))];
+  return { enum: values, ...(types.length === 1 && { type: types[0] as string }) };
 }

@@ -48,7 +48,8 @@ export class StandardToolSchema implements ToolSchema {
       result.catch(() => undefined);
       return ['the output schema is asynchronous and cannot check a value that a person or a probe gave'];
     }
-    return result.issues ? result.issues.map(problemOf) : [];
+    if (!result.issues) return [];
+    return result.issues.length > 0 ? result.issues.map(problemOf) : ['the value is not valid'];
   }
 
   private async again(input: JsonObject): Promise<{ same: boolean; value?: unknown }> {
@@ -68,9 +69,14 @@ function isPlainJson(value: unknown): boolean {
   return (prototype === Object.prototype || prototype === null) && Object.values(value).every(isPlainJson);
 }
 
-function problemOf({ path, message }: StandardIssue): string {
-  const where = (path ?? []).map((step) => String(typeof step === 'object' ? step.key : step)).join('.');
-  return where === '' ? message : `${where}: ${message}`;
+function problemOf(issue: StandardIssue): string {
+  const where = (issue.path ?? []).map((step) => String(typeof step === 'object' ? step.key : step)).join('.');
+  if (typeof issue.message === 'string' && issue.message.trim() !== '')
+    return where === '' ? issue.message : `${where}: ${issue.message}`;
+  // No part of the standard; Zod and Valibot name the rule so.
+  const { code, type } = issue as { code?: unknown; type?: unknown };
+  const rule = [code, type].find((name) => typeof name === 'string');
+  return `${where || 'the value'} is not valid${rule === undefined ? '' : ` (${String(rule)})`}`;
 }
 
 /** The JSON Schema that a Standard Schema tells of itself; undefined when it tells none. */
