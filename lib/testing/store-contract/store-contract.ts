@@ -6,6 +6,7 @@ import { metricsCases } from './metrics.cases.js';
 import { ownershipCases } from './ownership.cases.js';
 import { sessionCases } from './sessions.cases.js';
 import { severalProcessesCases } from './several-processes.cases.js';
+import { snapshotCases } from './snapshot.cases.js';
 import type { StoreCase } from './store-case.js';
 import { submissionCases } from './submission.cases.js';
 import { transitionCases } from './transitions.cases.js';
@@ -20,6 +21,7 @@ export const coreCases: readonly StoreCase[] = [
   ...ownershipCases,
   ...listingCases,
   ...interactionCases,
+  ...snapshotCases,
   ...valueCases,
   ...metricsCases,
 ];
