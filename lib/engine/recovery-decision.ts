@@ -16,6 +16,9 @@ export type RecoveryDecision =
   /** It surely did not take effect, or does not matter: an error result. */
   | 'error';
 
+/** A tool that never ends in time is not begun for ever because its probe says that nothing happened. */
+const MAX_TIMED_OUT_EXECUTIONS = 5;
+
 export interface UncertainCall {
   stored: RecoveryPolicy;
   /** Null when the tool is no longer registered. */
@@ -36,7 +39,7 @@ export function decideRecovery(call: UncertainCall): RecoveryDecision {
       // Decision 17: after a timeout once more, then as manual.
       return timedOut && call.attempts > 1 ? 'attention' : 'repeat';
     case 'probe':
-      return 'probe';
+      return timedOut && call.attempts >= MAX_TIMED_OUT_EXECUTIONS ? 'attention' : 'probe';
     case 'inform':
       return 'inform';
     case 'manual':

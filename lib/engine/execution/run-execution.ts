@@ -38,7 +38,7 @@ import {
 import { keepEvidence } from './late-result.js';
 import { offerTransaction } from './offer-transaction.js';
 import { recoverCalls } from './recover-calls.js';
-import { failedAttempt, ReplyRecorder, requestModel } from './model-turn.js';
+import { failedAttempt, ReplyRecorder, requestModel, retryDelay } from './model-turn.js';
 import type { ModelFailure } from './read-reply.js';
 import { untilAnswered } from './until-answered.js';
 import type { LeaveResult } from '../settle-run.js';
@@ -317,9 +317,14 @@ export class RunExecution {
   private handOverIfIdle(): void {
     if (this.mode !== 'parking' || this.inFlight.size > 0 || this.leaving) return;
     // After trouble with a pause: the next owner would meet the same at once.
-    const pauseMs = this.run.frozen.modelRetry.initialDelayMs;
-    const plan = this.troubled ? backOffPlan(null, pauseMs) : handOverPlan(this.run);
+    const plan = this.troubled ? backOffPlan(null, this.pauseMs()) : handOverPlan(this.run);
     void this.leave(plan, []).catch((error: unknown) => this.fail(error, []));
+  }
+
+  /** The longer, the more often what is under way was begun in vain. */
+  private pauseMs(): number {
+    const tries = this.state.calls.filter(({ status }) => status !== 'done').map(({ attempts }) => attempts);
+    return retryDelay(this.run.frozen.modelRetry, Math.max(1, ...tries), undefined);
   }
 
   private async timeOut(): Promise<void> {
@@ -453,9 +458,7 @@ export class RunExecution {
       backOffAfter: (released) => {
         if (this.leaving) return Promise.resolve();
         this.apply([released]);
-        return this.leave(backOffPlan((released as { key: string }).key, this.run.frozen.modelRetry.initialDelayMs), [
-          released,
-        ]);
+        return this.leave(backOffPlan((released as { key: string }).key, this.pauseMs()), [released]);
       },
       fail: (error) => this.fail(error, []),
     };

@@ -125,11 +125,28 @@ export async function executeCall(
   if (result.ended === 'threw') {
     if (entered && controller.signal.aborted) return { end: 'cut' };
     if (!entered && controller.signal.aborted) return { end: 'released' };
-    if (isStoreTrouble(result.error, entered) || rethrow?.(result.error)) throw result.error;
+    const isOurs = isStoreTrouble(result.error, entered);
+    if (isOurs && entered && call.attempts >= MAX_TRIES_IN_TROUBLE) return givenUp(clock, call, result.error);
+    if (isOurs || rethrow?.(result.error)) throw result.error;
     const refusal = refusalOf(clock, call, result.error);
     return { end: 'result', entries: [entered ? refusal : unlessBegun(call, refusal, reasonOf(refusal))] };
   }
   return { end: 'result', entries: [recordOutcome(environment, tool, call, result.value)] };
+}
+
+/** How often a method is begun that lets trouble of a store out, before that counts as an error of its own. */
+const MAX_TRIES_IN_TROUBLE = 5;
+
+/** The journal could be written each time: what the method meets is not the store that this run lives in, or only when the method uses it. */
+function givenUp(clock: Clock, call: CallState, thrown: unknown): CallEnd {
+  const { message, ...error } = recordedError(thrown, 'TOOL_FAILED');
+  const named = recordedText(`The tool was begun ${call.attempts} times and failed each time, lastly with: ${message}`);
+  return {
+    end: 'result',
+    entries: [
+      { type: 'tool.failed', at: clock.now(), key: call.key, outcome: 'error', error: { ...error, message: named } },
+    ],
+  };
 }
 
 /** A copy of the context only where something changed on the way to the method. */
