@@ -182,7 +182,7 @@ describe('a store that does not answer', () => {
 
   it('callers are told that it is their store, and that they may try again', async () => {
     const { store, engine } = await over();
-    for (const method of ['load', 'list', 'create', 'transition', 'readJournal', 'metrics'] as const)
+    for (const method of ['load', 'snapshot', 'list', 'create', 'transition', 'readJournal', 'metrics'] as const)
       store.fail(method, { times: 5 });
     const unavailable = { code: 'STORE_UNAVAILABLE', retryable: true };
     await expect(engine.runs.get('r')).rejects.toMatchObject(unavailable);

@@ -114,7 +114,7 @@ describe.each(['express', 'fastify'] as const)('A process that ends, on %s', (ad
     const { store, ask, worker, answer } = await listening(adapter);
     const asked = ask('?wait=60');
     await until(() => worker.status().activeRuns === 1, 'the run');
-    store.fail('load', { times: Number.POSITIVE_INFINITY });
+    store.fail('snapshot', { times: Number.POSITIVE_INFINITY });
     const response = await asked;
     expect(response.status).toBe(202);
     expect(response.headers.get('location')).toMatch(/^\/agents\/runs\/./);
@@ -145,17 +145,17 @@ describe.each(['express', 'fastify'] as const)('A process that ends, on %s', (ad
     await until(() => worker.status().activeRuns === 1 && waiting.mock.calls.length === 1, 'the wait');
     client.destroy();
     await waiting.mock.results[0]?.value;
-    const looks = store.count('load');
+    const looks = store.count('snapshot');
     answer.resolve();
     await until(() => worker.status().activeRuns === 0, 'the end of the run');
-    expect(store.count('load')).toBe(looks);
+    expect(store.count('snapshot')).toBe(looks);
   });
 });
 
 describe('RunService', () => {
   it('SUB-1: startAndWait gives the run as it was accepted where the store stops answering', async () => {
     const { store, runs, answer } = await listening('express');
-    store.fail('load', { times: Number.POSITIVE_INFINITY, error: () => new StoreUnavailableError('gone') });
+    store.fail('snapshot', { times: Number.POSITIVE_INFINITY, error: () => new StoreUnavailableError('gone') });
     expect(await runs.startAndWait({ agent: 'support', prompt: 'Go' })).toMatchObject({ status: 'running' });
     store.heal();
     answer.resolve();
