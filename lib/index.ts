@@ -147,7 +147,7 @@ export type {
   SequencedEntry,
 } from './contracts/journal-entry.js';
 export type { RecordedText } from './contracts/recorded-text.js';
-export type { Offer } from './contracts/agent-definition.js';
+export type { Instructions, InstructionsContext, Offer } from './contracts/agent-definition.js';
 export type { AgentReference } from './contracts/ports/agent-catalog.port.js';
 
 // Ports that a host may implement
@@ -162,7 +162,9 @@ export type {
   ModelReplyCall,
   ModelReplyPart,
   ModelRequest,
+  ModelSettings,
   ModelToolSpec,
+  ToolChoice,
 } from './contracts/ports/model-client.port.js';
 export type { InputGuardrail, InputVerdict, ScreenedInput } from './contracts/ports/input-guardrail.port.js';
 export type { LifecycleEvent, RunObserver } from './contracts/ports/run-observer.port.js';

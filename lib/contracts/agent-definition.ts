@@ -1,8 +1,27 @@
 /** An agent as the engine sees it: everything its behaviour depends on, and the hash over it. */
-import type { ModelClient } from './ports/model-client.port.js';
+import type { Actor } from './actor.js';
+import type { Message } from './message.js';
+import type { ModelClient, ModelSettings, ToolChoice } from './ports/model-client.port.js';
 import type { RetryPolicy } from './retry-policy.js';
-import type { SessionMode } from './run.js';
+import type { RunMetadata, SessionMode } from './run.js';
 import type { ToolDefinition } from './tool-definition.js';
+
+/** What a function of instructions may build on: copies, the same for every evaluation. */
+export interface InstructionsContext {
+  agent: string;
+  version: string;
+  runId: string;
+  sessionId: string | null;
+  /** The text of what the user says in the run's input. */
+  prompt: string;
+  /** The run's input. */
+  messages: Message[];
+  actor: Actor | null;
+  metadata: RunMetadata;
+}
+
+/** The system prompt, or a function that returns it for a run. */
+export type Instructions = string | ((context: InstructionsContext) => string | Promise<string>);
 
 export interface AgentDefinition {
   name: string;
@@ -10,10 +29,13 @@ export interface AgentDefinition {
   version: string;
   /** Over instructions, model name and tools; no limits. */
   hash: string;
-  instructions: string;
+  instructions: Instructions;
   modelName: string;
   model: ModelClient;
   tools: readonly ToolDefinition[];
+  modelSettings?: ModelSettings;
+  /** `required` and a named tool hold for the first request of a run: with every request it could never answer. */
+  toolChoice?: ToolChoice;
   /** Default 20. */
   maxTurns: number;
   modelRetry: RetryPolicy;

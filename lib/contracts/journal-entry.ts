@@ -182,6 +182,11 @@ export interface RunSteered extends At {
   requestId: string;
   sender: string;
 }
+/** What the agent's function of instructions returned for this run, or this generation of it. */
+export interface InstructionsEvaluated extends At {
+  type: 'instructions.evaluated';
+  instructions: string;
+}
 export interface ModelStarted extends At {
   type: 'model.started';
   key: string;
@@ -338,6 +343,7 @@ export type JournalEntry =
   | RunFailed
   | RunRestarted
   | RunSteered
+  | InstructionsEvaluated
   | ModelStarted
   | ModelDelta
   | ModelAttemptFailed

@@ -1,4 +1,6 @@
+import type { Instructions } from '../contracts/agent-definition.js';
 import type { Duration } from '../contracts/duration.js';
+import type { ModelSettings, ToolChoice } from '../contracts/ports/model-client.port.js';
 import type { SessionMode } from '../contracts/run.js';
 
 /** How model calls are repeated after a passing failure. */
@@ -19,6 +21,11 @@ export interface AgentLimits {
   model?: string;
   /** Model calls over the whole run, restarts and approvals included. Default 20. */
   maxTurns?: number;
+  /**
+   * Temperature, stop sequences, provider options and so on; they go before the settings of the model's client. Part of the definition hash, except
+   * `maxOutputTokens`, which is a limit.
+   */
+  modelSettings?: ModelSettings;
   modelRetry?: ModelRetryOptions;
   /** Tool calls of one turn at a time; 1 = the model's order. Default 8. */
   toolConcurrency?: number;
@@ -58,8 +65,16 @@ export interface AgentOptions extends AgentLimits {
   name: string;
   /** Dotted integers such as `1` or `2.10`, compared numerically; the highest is the default of `start`. */
   version: string;
-  /** The system prompt. Part of the definition hash, like the model's name and the tools. */
-  instructions: string;
+  /**
+   * The system prompt, part of the definition hash like the model's name and the tools. A function of the run's input, actor and metadata is evaluated once,
+   * before the first model request; what it returned is journaled and used from then on. Of a function the hash says only that it is one.
+   */
+  instructions: Instructions;
   /** Default: none. */
   tools?: readonly ToolReference[];
+  /**
+   * Whether the model may call tools. `required` and `{ tool: 'name' }` hold for the first request of a run; afterwards the model chooses, or it could never
+   * answer. Default `auto`. Part of the definition hash.
+   */
+  toolChoice?: ToolChoice;
 }

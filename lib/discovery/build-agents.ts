@@ -1,10 +1,11 @@
 /** From what the explorer found to agent definitions; everything wrong with them becomes a problem. */
-import type { AgentDefinition } from '../contracts/agent-definition.js';
+import type { AgentDefinition, Instructions } from '../contracts/agent-definition.js';
 import { isIdentifier } from '../contracts/identifier.js';
 import type { ModelClient } from '../contracts/ports/model-client.port.js';
 import { DEFAULT_RETRY_POLICY, type RetryPolicy } from '../contracts/retry-policy.js';
 import type { AgentLimits, AgentOptions, ModelRetryOptions } from '../decorators/agent.options.js';
 import type { RegisteredAgent } from './agent.registry.js';
+import { checkModelSettings, checkToolChoice } from './check-model-settings.js';
 import { definitionHash } from './definition-hash.js';
 import { compareVersions, isDottedVersion } from './dotted-version.js';
 import { checkCount, checkDuration, checkKeys, checkOneOf, shown } from './option-checks.js';
@@ -26,8 +27,16 @@ export const AGENT_LIMIT_KEYS: readonly (keyof AgentLimits)[] = [
   'truncatedCalls',
   'allowEmptyAnswer',
   'approvalMode',
+  'modelSettings',
 ];
-const OPTION_KEYS: readonly (keyof AgentOptions)[] = ['name', 'version', 'instructions', 'tools', ...AGENT_LIMIT_KEYS];
+const OPTION_KEYS: readonly (keyof AgentOptions)[] = [
+  'name',
+  'version',
+  'instructions',
+  'tools',
+  'toolChoice',
+  ...AGENT_LIMIT_KEYS,
+];
 const RETRY_KEYS: readonly (keyof ModelRetryOptions)[] = ['maxAttempts', 'initialDelay', 'maxDelay', 'maxRetryAfter'];
 
 const NO_PERSISTENCE = 'Runs have no persistence for it, so it would be lost by a restart.';
@@ -85,29 +94,33 @@ function buildAgent(
   const { name, version, instructions } = options;
   const what = `Agent ${name} (${className})`;
   checkKeys(options, OPTION_KEYS, what, problems, REFUSED);
-  if (typeof instructions !== 'string' || instructions.trim() === '') problems.add(`${what} has no instructions.`);
+  const hasInstructions = isInstructions(instructions);
+  if (!hasInstructions) problems.add(`${what} has no instructions. Give a text, or a function that returns one.`);
   const hasVersion = checkVersion(version, what, problems);
   const chosen = selectTools(checkTools(options, what, problems), tools, what, problems);
   const limits: AgentLimits = {
     ...settings.defaults,
     ...withoutUndefined(options),
+    ...(isObject(options.modelSettings) && {
+      modelSettings: { ...settings.defaults.modelSettings, ...withoutUndefined(options.modelSettings) },
+    }),
     ...(isObject(options.modelRetry) && { modelRetry: { ...settings.defaults.modelRetry, ...options.modelRetry } }),
   };
   const modelName = limits.model ?? 'default';
   const model = checkModel(modelName, settings.models, what, problems);
   const checked = checkLimits(limits, what, problems);
-  if (!hasVersion || model === undefined || typeof instructions !== 'string') return undefined;
   const definitions = chosen.map(({ definition }) => definition);
-  return {
-    name,
-    version,
-    hash: definitionHash({ instructions, modelName, tools: definitions }, settings.digester),
-    instructions,
-    modelName,
-    model,
-    tools: definitions,
-    ...checked,
-  };
+  const toolNames = definitions.map((tool) => tool.name);
+  const toolChoice = checkToolChoice(options.toolChoice, toolNames, what, problems);
+  if (!hasVersion || model === undefined || !hasInstructions) return undefined;
+  const behaviour = { instructions, modelName, tools: definitions, ...(toolChoice && { toolChoice }) };
+  const { modelSettings } = checked;
+  const hash = definitionHash({ ...behaviour, ...(modelSettings && { modelSettings }) }, settings.digester);
+  return { name, version, hash, model, ...behaviour, ...checked };
+}
+
+function isInstructions(given: unknown): given is Instructions {
+  return typeof given === 'function' || (typeof given === 'string' && given.trim() !== '');
 }
 
 function checkVersion(version: unknown, what: string, problems: ProblemList): boolean {
@@ -145,12 +158,14 @@ function checkModel(
 
 type CheckedLimits = Omit<
   AgentDefinition,
-  'name' | 'version' | 'hash' | 'instructions' | 'modelName' | 'model' | 'tools'
+  'name' | 'version' | 'hash' | 'instructions' | 'modelName' | 'model' | 'tools' | 'toolChoice'
 >;
 
 /** @param what the agent, or `defaults` */
 export function checkLimits(limits: AgentLimits, what: string, problems: ProblemList): CheckedLimits {
+  const modelSettings = checkModelSettings(limits.modelSettings, what, problems);
   return {
+    ...(modelSettings && { modelSettings }),
     maxTurns: checkCount(limits.maxTurns, MAX_TURNS, `${what}: maxTurns`, problems),
     modelRetry: checkRetry(limits.modelRetry, what, problems),
     toolConcurrency: checkCount(limits.toolConcurrency, TOOL_CONCURRENCY, `${what}: toolConcurrency`, problems),

@@ -2,13 +2,17 @@
  * The hash over everything an agent's behaviour depends on, and over nothing that only limits it: raising a timeout must not strand runs.
  * Neither the order of tools nor that of keys and `required` lists matters.
  */
+import type { Instructions } from '../contracts/agent-definition.js';
 import type { JsonObject, JsonValue } from '../contracts/json.js';
 import type { Digester } from '../contracts/ports/digester.port.js';
+import type { ModelSettings, ToolChoice } from '../contracts/ports/model-client.port.js';
 import type { ToolDefinition } from '../contracts/tool-definition.js';
 
 export interface HashedAgent {
-  instructions: string;
+  instructions: Instructions;
   modelName: string;
+  modelSettings?: ModelSettings;
+  toolChoice?: ToolChoice;
   tools: readonly Omit<ToolDefinition, 'caller' | 'timeoutMs' | 'transactionTimeoutMs'>[];
 }
 
@@ -23,7 +27,17 @@ export function definitionHash(agent: HashedAgent, digester: Digester): string {
       output: withSortedRequired(outputSchema),
     }))
     .sort((a, b) => (a.tool < b.tool ? -1 : 1));
-  return digester.digest(digester.canonical({ instructions: agent.instructions, model: agent.modelName, tools }));
+  const { maxOutputTokens: _limit, ...settings } = agent.modelSettings ?? {};
+  return digester.digest(
+    digester.canonical({
+      // A function has no text that means the same after another build; what it returned is in the journal of each run.
+      instructions: typeof agent.instructions === 'string' ? agent.instructions : { function: true },
+      model: agent.modelName,
+      tools,
+      ...(Object.keys(settings).length > 0 && { settings }),
+      ...(agent.toolChoice && { toolChoice: agent.toolChoice }),
+    }),
+  );
 }
 
 /** `required` is a set in JSON Schema; generators list it in the order of declaration. */

@@ -31,6 +31,12 @@ describe('The definition hash (JRN-7, decision 24)', () => {
       withRefund({ approval: 'rule' }),
       withRefund({ inputSchema: { type: 'object' } }),
       withRefund({ outputSchema: { type: 'string' } }),
+      hash({ instructions: () => 'Help.' }),
+      hash({ modelSettings: { temperature: 0 } }),
+      hash({ modelSettings: { temperature: 1 } }),
+      hash({ modelSettings: { providerOptions: { openai: { reasoningEffort: 'low' } } } }),
+      hash({ toolChoice: 'required' }),
+      hash({ toolChoice: { tool: 'refund' } }),
     ];
     expect(new Set(hashes).size).toBe(hashes.length);
   });
@@ -42,6 +48,11 @@ describe('The definition hash (JRN-7, decision 24)', () => {
       timeoutMs: 5,
     };
     expect(hash({ tools: [lookup, reordered], maxTurns: 3 } as never)).toBe(hash());
+    expect(hash({ modelSettings: { maxOutputTokens: 10 } })).toBe(hash());
+  });
+
+  it('JRN-7: says of a function of instructions that it is one, whatever it does: what it returned is in each journal', () => {
+    expect(hash({ instructions: () => 'Help.' })).toBe(hash({ instructions: () => 'Help!' }));
   });
 
   it('JRN-7: is the same on every machine', () => {

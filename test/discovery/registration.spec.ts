@@ -225,6 +225,42 @@ describe('What is wrong with a registration fails at boot (CFG-1)', () => {
       /modelRetry: unknown option "delay"/,
     ],
     [
+      'a model setting that is none',
+      [agent({ modelSettings: { heat: 1 } as never })],
+      /modelSettings: unknown option "heat"/,
+    ],
+    [
+      'a temperature that is no number',
+      [agent({ modelSettings: { temperature: Number.NaN } })],
+      /modelSettings\.temperature is NaN; it must be a number/,
+    ],
+    [
+      'provider options that the definition hash cannot see',
+      [agent({ modelSettings: { providerOptions: { openai: { now: new Date() } } as never } })],
+      /modelSettings\.providerOptions is .*JSON values/,
+    ],
+    [
+      'stop sequences that are a text',
+      [agent({ modelSettings: { stopSequences: 'END' as never } })],
+      /must be a list of texts/,
+    ],
+    [
+      'model settings that are none',
+      [agent({ modelSettings: 'hot' as never })],
+      /modelSettings is "hot"; it must be an object/,
+    ],
+    [
+      'a tool choice of a tool that the agent does not have',
+      [agent({ toolChoice: { tool: 'nothing' } })],
+      /toolChoice is \{"tool":"nothing"\}; it must be .* one of its tools: it has none/,
+    ],
+    [
+      'a demanded call without tools',
+      [agent({ tools: [], toolChoice: 'required' })],
+      /toolChoice is "required".*it has none/,
+    ],
+    ['a tool choice that is none', [agent({ toolChoice: 'any' as never })], /toolChoice is "any"/],
+    [
       'a session mode that is none',
       [agent({ sessionMode: 'both' as never })],
       /sessionMode is "both"; it must be one of: serial, parallel/,

@@ -13,6 +13,24 @@ export interface ModelToolSpec {
   inputSchema: JsonObject;
 }
 
+/** How a model is to answer. What is unset is left to the provider. */
+export interface ModelSettings {
+  /** Of one reply, in tokens. */
+  maxOutputTokens?: number;
+  temperature?: number;
+  topP?: number;
+  topK?: number;
+  presencePenalty?: number;
+  frequencyPenalty?: number;
+  stopSequences?: string[];
+  seed?: number;
+  /** By provider name, e.g. `{ openai: { reasoningEffort: 'low' } }`. */
+  providerOptions?: Record<string, JsonObject>;
+}
+
+/** Whether the model may call tools: as it likes, not at all, at least one, or the one that is named. */
+export type ToolChoice = 'auto' | 'none' | 'required' | { tool: string };
+
 export interface ModelRequest {
   instructions: string;
   /**
@@ -21,6 +39,10 @@ export interface ModelRequest {
    */
   messages: readonly Message[];
   tools: readonly ModelToolSpec[];
+  /** Default `auto`. */
+  toolChoice?: ToolChoice;
+  /** The agent's; they go before those of the client. */
+  settings?: ModelSettings;
   signal: AbortSignal;
 }
 

@@ -6,9 +6,7 @@ import type { Question } from '../../contracts/interaction.js';
 import type { ApprovalVerdict, CallVerdict, JournalEntry, RecordedError } from '../../contracts/journal-entry.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { AssistantPart, ToolCallPart } from '../../contracts/message.js';
-import type { Clock } from '../../contracts/ports/clock.port.js';
-import type { Digester } from '../../contracts/ports/digester.port.js';
-import type { ModelClient, ModelReply, ModelReplyCall } from '../../contracts/ports/model-client.port.js';
+import type { ModelClient, ModelReply, ModelReplyCall, ToolChoice } from '../../contracts/ports/model-client.port.js';
 import { ownDelay, type RetryPolicy } from '../../contracts/retry-policy.js';
 import type { RunRecord } from '../../contracts/run.js';
 import type { EnginePorts } from '../engine-ports.js';
@@ -17,6 +15,7 @@ import type { ModelState, RunState } from '../journal/run-state.js';
 import { parseArguments } from '../values/parse-arguments.js';
 import { recordedError, recordedFailure } from '../values/recorded-error.js';
 import { thrownProperty } from '../values/thrown-value.js';
+import { instructionsOf } from './agent-instructions.js';
 import { decideAtOnce, type DecisionPorts } from './decide-at-once.js';
 import { approvalOf, parseCall } from './judge-call.js';
 import { isCallId, substituteCallId, transcriptFor } from './provider-transcript.js';
@@ -27,27 +26,35 @@ import { timedCall } from './timed-call.js';
 /** `aborted`: cut by ourselves, which is no failure of the provider. */
 export type ModelOutcome = { reply: ModelReply } | ModelFailure | { aborted: true };
 
-/** Makes exactly one request. Never throws. */
+/** Makes exactly one request, once the instructions are known. @throws what `record` throws */
 export async function requestModel(
   agent: AgentDefinition,
+  run: RunRecord,
   state: RunState,
-  { clock, digester }: { clock: Clock; digester: Digester },
+  ports: Pick<EnginePorts, 'clock' | 'digester' | 'options'>,
   controller: AbortController,
-  maxPayloadBytes: number,
+  record: (entries: JournalEntry[]) => Promise<void>,
 ): Promise<ModelOutcome> {
+  const instructions = await instructionsOf(agent, run, state, ports, async (entries) => {
+    if (!controller.signal.aborted) await record(entries);
+  });
+  if (controller.signal.aborted) return { aborted: true };
+  if (typeof instructions !== 'string') return instructions;
   const target = {
     provider: providerOf(agent.model),
     toolNames: new Set(agent.tools.map(({ name }) => name)),
   };
-  const result = await timedCall(clock, agent.modelTimeoutMs, controller, () =>
+  const result = await timedCall(ports.clock, agent.modelTimeoutMs, controller, () =>
     agent.model.generate({
-      instructions: agent.instructions,
-      messages: transcriptFor(state.messages, target, digester),
+      instructions,
+      messages: transcriptFor(state.messages, target, ports.digester),
       tools: agent.tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema })),
+      ...(agent.modelSettings && { settings: agent.modelSettings }),
+      ...(agent.toolChoice && { toolChoice: choiceNow(agent.toolChoice, state) }),
       signal: controller.signal,
     }),
   );
-  if (result.ended === 'returned') return readReply(result.value, agent, state, maxPayloadBytes);
+  if (result.ended === 'returned') return readReply(result.value, agent, state, ports.options.maxPayloadBytes);
   if (result.ended === 'timed_out')
     return {
       failure: recordedFailure('MODEL_CALL_FAILED', `The model did not answer within ${agent.modelTimeoutMs} ms.`, {
@@ -56,6 +63,11 @@ export async function requestModel(
     };
   if (controller.signal.aborted) return { aborted: true };
   return thrownFailure(result.error);
+}
+
+/** A choice that demands a call is made once: the model must be able to answer afterwards. */
+function choiceNow(choice: ToolChoice, { modelOperations }: RunState): ToolChoice {
+  return choice === 'none' || modelOperations <= 1 ? choice : 'auto';
 }
 
 /** A client may throw anything: only a `ModelCallError` says that the same request may succeed later, and only numbers count as numbers. */

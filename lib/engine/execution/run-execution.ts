@@ -288,10 +288,11 @@ export class RunExecution {
     try {
       const outcome = await requestModel(
         this.agent,
+        this.run,
         this.state,
         this.ports,
         this.inFlight.get(key) as AbortController,
-        this.ports.options.maxPayloadBytes,
+        (entries) => this.record(entries),
       );
       const entries = 'reply' in outcome ? await this.replies.record(key, outcome.reply, this.state) : [];
       this.inFlight.delete(key);

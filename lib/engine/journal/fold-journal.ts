@@ -52,6 +52,9 @@ export class JournalFold {
     switch (entry.type) {
       case 'run.submitted':
         return this.addInput(state, entry.messages);
+      case 'instructions.evaluated':
+        state.instructions = entry.instructions;
+        return;
       case 'history.effects':
         state.note = { ...entry.message, id: `${state.runId}/effects` };
         return this.rebuild(state, state.messages.slice(state.historyLength));
@@ -237,6 +240,7 @@ export class JournalFold {
     state.part = part;
     state.modelOperations = 0;
     state.drift = null;
+    state.instructions = null;
     state.model = null;
     state.calls = [];
     state.finishReason = null;

@@ -95,6 +95,8 @@ export interface RunState {
   note: Message | null;
   /** Calls that were begun and have ended, the `safe` ones left out, oldest first; of earlier generations too. */
   effects: Effect[];
+  /** What the agent's function of instructions returned; null before. */
+  instructions: string | null;
   /** Chain digest over `messages` as stored. */
   digest: string;
   /** The first operation whose recorded digest was another one. */
@@ -143,6 +145,7 @@ export function emptyState(runId: string): RunState {
     messages: [],
     historyLength: 0,
     note: null,
+    instructions: null,
     effects: [],
     digest: '',
     drift: null,

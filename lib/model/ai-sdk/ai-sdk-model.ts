@@ -1,4 +1,4 @@
-import type { ModelClient, ModelReply, ModelRequest } from '../../contracts/ports/model-client.port.js';
+import type { ModelClient, ModelReply, ModelRequest, ModelSettings } from '../../contracts/ports/model-client.port.js';
 import { InvalidConfigurationError } from '../../errors/configuration/invalid-configuration.error.js';
 import { wellFormedJson, wellFormedText } from '../../engine/values/well-formed.js';
 import type { AiSdkCallOptions, AiSdkFunctionTool, AiSdkModel, AiSdkSettings } from './ai-sdk-types.js';
@@ -51,7 +51,7 @@ async function generate(
   let isSent = false;
   try {
     const options: AiSdkCallOptions = {
-      ...settings,
+      ...mergedSettings(settings, request.settings),
       prompt: promptToAiSdk(request, { specification: model.specificationVersion, provider }),
       ...toolOptions(request),
       abortSignal: request.signal,
@@ -73,7 +73,17 @@ function toolOptions(request: ModelRequest): Pick<AiSdkCallOptions, 'tools' | 't
     description: wellFormedText(tool.description),
     inputSchema: wellFormedJson(tool.inputSchema),
   }));
-  return { tools, toolChoice: { type: 'auto' } };
+  const { toolChoice: choice = 'auto' } = request;
+  return { tools, toolChoice: typeof choice === 'string' ? { type: choice } : { type: 'tool', toolName: choice.tool } };
+}
+
+/** Of the agent before those of the client; options of a provider one by one. */
+function mergedSettings(client: AiSdkSettings = {}, agent: ModelSettings = {}): AiSdkSettings {
+  if (!client.providerOptions || !agent.providerOptions) return { ...client, ...agent };
+  const providerOptions = { ...client.providerOptions };
+  for (const [name, options] of Object.entries(agent.providerOptions))
+    providerOptions[name] = { ...providerOptions[name], ...options };
+  return { ...client, ...agent, providerOptions };
 }
 
 function optionProblem({ missingFinishReason }: AiSdkModelOptions): string | null {

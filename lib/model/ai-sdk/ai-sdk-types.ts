@@ -3,6 +3,7 @@
  * from whichever copy of their package. Nothing is imported from an AI SDK package.
  */
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
+import type { ModelSettings } from '../../contracts/ports/model-client.port.js';
 
 export type AiSdkSpecification = 'v2' | 'v3' | 'v4';
 
@@ -15,22 +16,12 @@ export interface AiSdkModel {
   doGenerate(options: never): PromiseLike<unknown>;
 }
 
-/** Settings of each request; the same names and meanings as in the AI SDK. Unset ones are left to the provider. */
-export interface AiSdkSettings {
-  maxOutputTokens?: number;
-  temperature?: number;
-  topP?: number;
-  topK?: number;
-  presencePenalty?: number;
-  frequencyPenalty?: number;
-  stopSequences?: string[];
-  seed?: number;
+/** Settings of each request; the same names and meanings as in the AI SDK. Those of an agent (`modelSettings`) go before them. */
+export interface AiSdkSettings extends ModelSettings {
   /** Only models of specification v4. */
   reasoning?: 'provider-default' | 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh';
   /** Extra HTTP headers; never stored, never logged. */
   headers?: Record<string, string>;
-  /** By provider name. */
-  providerOptions?: Record<string, JsonObject>;
 }
 
 interface WithOptions {
@@ -66,6 +57,6 @@ export interface AiSdkFunctionTool {
 export interface AiSdkCallOptions extends AiSdkSettings {
   prompt: AiSdkMessage[];
   tools?: AiSdkFunctionTool[];
-  toolChoice?: { type: 'auto' };
+  toolChoice?: { type: 'auto' | 'none' | 'required' } | { type: 'tool'; toolName: string };
   abortSignal: AbortSignal;
 }

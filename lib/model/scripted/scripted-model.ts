@@ -28,6 +28,8 @@ export interface RecordedRequest {
   instructions: string;
   messages: Message[];
   tools: ModelRequest['tools'];
+  toolChoice?: ModelRequest['toolChoice'];
+  settings?: ModelRequest['settings'];
   /** Of the step that was played; null when there was none. */
   step: number | null;
 }
@@ -77,11 +79,8 @@ export class ScriptedModel implements ModelClient {
   }
 
   private record(request: ModelRequest): RecordedRequest {
-    const { instructions, messages, tools } = request;
-    const recorded: RecordedRequest = {
-      ...structuredClone({ instructions, messages: [...messages], tools }),
-      step: null,
-    };
+    const { signal: _signal, ...given } = request;
+    const recorded: RecordedRequest = { ...structuredClone({ ...given, messages: [...given.messages] }), step: null };
     this.requests.push(recorded);
     for (const { count, resolve } of this.waiting) if (count === this.requests.length) resolve(recorded);
     return recorded;

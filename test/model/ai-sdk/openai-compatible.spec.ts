@@ -179,6 +179,40 @@ describe('What goes to the provider', () => {
     expect(server.requests.at(-1)!.headers['x-extra']).toBe('1');
   });
 
+  it('has the settings of the agent before those of the client, and its tool choice', async () => {
+    const provider = createOpenAICompatible({ name: 'scripted', baseURL: server.url });
+    const configured = aiSdkModel(provider('model-1'), {
+      settings: { temperature: 1, seed: 7, providerOptions: { scripted: { user: 'u1', reasoningEffort: 'low' } } },
+    });
+    const tools = [{ name: 'pay', description: 'Pays', inputSchema: { type: 'object' } }];
+    const settings = {
+      temperature: 0,
+      topP: 0.5,
+      stopSequences: ['END'],
+      maxOutputTokens: 9,
+      providerOptions: { scripted: { user: 'u2' } },
+    };
+    const choices: [ModelRequest['toolChoice'], unknown][] = [
+      [undefined, 'auto'],
+      ['none', 'none'],
+      ['required', 'required'],
+      [{ tool: 'pay' }, { type: 'function', function: { name: 'pay' } }],
+    ];
+    for (const [toolChoice, expected] of choices) {
+      await configured.generate(request([user('hi')], { tools, settings, ...(toolChoice && { toolChoice }) }));
+      expect(lastSent()).toMatchObject({
+        temperature: 0,
+        top_p: 0.5,
+        stop: ['END'],
+        max_tokens: 9,
+        seed: 7,
+        user: 'u2',
+        reasoning_effort: 'low',
+        tool_choice: expected,
+      });
+    }
+  });
+
   it('leaves tools and instructions out when there are none', async () => {
     await model.generate(request([user('hi')], { instructions: ' ' }));
     expect(lastSent()).not.toHaveProperty('tools');
