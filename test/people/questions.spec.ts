@@ -211,7 +211,8 @@ describe.each(ENGINE_STORES)('asks inside a method on $name', (store) => {
     });
     await process.runs.respond(id, ask.id, { ...approve, note: 'less', arguments: { cents: 100 } });
     await reaches(process, id, 'completed');
-    expect(results()).toMatchObject([{ output: { by: 'ann', note: 'less', arguments: { cents: 100 } } }]);
+    // The model is told that a person changed something, too.
+    expect(results()).toMatchObject([{ output: { result: { by: 'ann', note: 'less', arguments: { cents: 100 } } } }]);
     await world.end();
   });
 

@@ -31,9 +31,9 @@ export function addedArguments(
   }
   const { properties } = schema;
   if (!isRecord(edited) || !isRecord(properties)) return [];
-  const before: JsonObject = isRecord(shown) ? (shown as JsonObject) : {};
+  const before: JsonObject = isRecord(shown) ? shown : {};
   const isClosed = !OPENING.some((keyword) => Object.hasOwn(schema, keyword));
-  return Object.entries(edited as JsonObject).flatMap(([key, value]) => {
+  return Object.entries(edited).flatMap(([key, value]) => {
     const here = path === '' ? key : `${path}.${key}`;
     const had = Object.hasOwn(before, key) ? before[key] : undefined;
     if (Object.hasOwn(properties, key)) return addedArguments(properties[key], value, had, here);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import type { InboxMessage, Interaction } from '../../contracts/interaction.js';
 import type { InteractionQuery, LockedRun, RunStore } from '../../contracts/ports/run-store.port.js';
-import { anInteraction, ask, beat, note, refusedWith, running, sameJson, submit, upTo } from './scenario.js';
+import { anInteraction, ask, beat, refusedWith, running, sameJson, submit, upTo } from './scenario.js';
 import { storeCase, type StoreCase } from './store-case.js';
 
 const AT = 1_700_000_000_000;
