@@ -1,4 +1,5 @@
 /** A run as callers of `RunService` and HTTP see it. Points in time are `Date`s, which JSON shows as ISO 8601 text. */
+import type { Actor } from './actor.js';
 import type { Interaction } from './interaction.js';
 import type { JournalEntry, JournalEntryType } from './journal-entry.js';
 import type { JsonValue } from './json.js';
@@ -42,6 +43,8 @@ export interface Run {
   waitingFor?: WaitReason[];
   attention?: Attention;
   sessionId?: string;
+  /** Who started it. */
+  actor?: Actor;
   requestId?: string;
   attempt: number;
   sequence: number;
@@ -80,6 +83,8 @@ export interface RunSummaryView {
   waitingFor?: WaitReason[];
   attention?: Attention;
   sessionId?: string;
+  /** Who started it. */
+  actor?: Actor;
   attempt: number;
   sequence: number;
   turn: number;

@@ -203,6 +203,7 @@ export type RunSummary = Pick<
   | 'attention'
   | 'sessionId'
   | 'parentRunId'
+  | 'actor'
   | 'attempt'
   | 'sequence'
   | 'totals'

@@ -46,6 +46,7 @@ export function presentSummary(run: RunSummary): RunSummaryView {
     ...(run.waitingFor.length > 0 && { waitingFor: run.waitingFor }),
     ...(run.attention && { attention: run.attention }),
     ...(run.sessionId !== null && { sessionId: run.sessionId }),
+    ...(run.actor && { actor: run.actor }),
     attempt: run.attempt,
     sequence: run.sequence,
     turn: run.totals.turn,

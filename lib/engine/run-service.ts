@@ -41,6 +41,7 @@ import type { AnswerInteraction } from './verbs/answer-interaction.js';
 import type { MoveRuns } from './verbs/move-runs.js';
 import type { ReadRuns } from './verbs/read-runs.js';
 import type { RunBudget } from './verbs/run-budget.js';
+import { requireId } from './verbs/read-start-options.js';
 import type { SteerRun } from './verbs/steer-run.js';
 import type { StartRun } from './verbs/start-run.js';
 
@@ -170,6 +171,12 @@ export class RunService {
    */
   async respond(runId: string, interactionId: string, response: InteractionResponse): Promise<InteractionView> {
     return presentInteraction(await this.verbs.answering.respond(runId, interactionId, response));
+  }
+
+  /** One interaction of a run, whatever its status. @throws InteractionNotFoundError, RunNotFoundError */
+  async getInteraction(runId: string, interactionId: string): Promise<InteractionView> {
+    const id = requireId('runId', runId);
+    return presentInteraction(await this.verbs.answering.find(id, requireId('interactionId', interactionId)));
   }
 
   /** Open asks, from the store, for whoever may decide. Oldest first, those of one turn in call order. */

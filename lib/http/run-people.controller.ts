@@ -32,6 +32,16 @@ export abstract class RunPeopleController {
     return options ? this.runs.pendingInteractions(options) : { interactions: [] };
   }
 
+  @Get('runs/:id/interactions/:interactionId')
+  async interaction(
+    @CurrentActor() actor: Actor,
+    @Param('id') id: unknown,
+    @Param('interactionId') interaction: unknown,
+  ): Promise<InteractionView> {
+    const interactionId = readPathId('interactionId', interaction);
+    return this.runs.getInteraction(await this.allowed(actor, 'read', id), interactionId);
+  }
+
   /**
    * The body is read from the request itself, because pipes are not given that: one that trims texts or lowers their case would make decisions of words that
    * are none.

@@ -26,6 +26,7 @@ describe.each(ADAPTERS)('With @nestjs/swagger on %s', (adapter) => {
       'get /agents/runs/{id}',
       'get /agents/runs/{id}/budget',
       'get /agents/runs/{id}/events',
+      'get /agents/runs/{id}/interactions/{interactionId}',
       'get /agents/runs/{id}/messages',
       'get /agents/runs/{id}/snapshot',
       'get /agents/sessions/{sessionId}/messages',

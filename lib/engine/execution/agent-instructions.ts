@@ -3,7 +3,7 @@ import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { RunRecord } from '../../contracts/run.js';
 import type { EnginePorts } from '../engine-ports.js';
 import type { RunState } from '../journal/run-state.js';
-import { isBlankText } from '../values/blank-text.js';
+import { isBlankText } from '../../contracts/blank-text.js';
 import { isLargerThan } from '../values/json-text-size.js';
 import { recordedError, recordedFailure } from '../values/recorded-error.js';
 import type { ModelFailure } from './read-reply.js';

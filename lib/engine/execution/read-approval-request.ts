@@ -2,7 +2,7 @@
 import type { JsonObject } from '../../contracts/json.js';
 import type { ApprovalRequest } from '../../contracts/ports/tool-caller.port.js';
 import type { Ask } from '../interactions.js';
-import { isBlankText } from '../values/blank-text.js';
+import { isBlankText } from '../../contracts/blank-text.js';
 import { normaliseResult } from '../values/normalise-result.js';
 
 const MAX_BYTES = 1_048_576;

@@ -4,7 +4,7 @@ import type { JsonValue } from '../../contracts/json.js';
 import type { ModelReply, ModelReplyPart } from '../../contracts/ports/model-client.port.js';
 import { settledUsage, type Usage } from '../../contracts/usage.js';
 import type { RunState } from '../journal/run-state.js';
-import { isBlankText } from '../values/blank-text.js';
+import { isBlankText } from '../../contracts/blank-text.js';
 import { isLargerThan } from '../values/json-text-size.js';
 import { recordedFailure, recordedText } from '../values/recorded-error.js';
 

@@ -215,10 +215,7 @@ export class RunExecution {
   }
 
   private apply(entries: readonly JournalEntry[]): void {
-    for (const entry of entries) {
-      this.fold.apply(this.state, entry);
-      nameTool(entry, this.state);
-    }
+    for (const entry of entries) this.fold.apply(this.state, nameTool(entry, this.state));
   }
 
   /** The usual step: results and the next intents in one append. */

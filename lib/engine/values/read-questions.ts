@@ -3,7 +3,7 @@ import { isIdentifier } from '../../contracts/identifier.js';
 import type { Question } from '../../contracts/interaction.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import { schemaProblem } from './answer-schema.js';
-import { isBlankText } from './blank-text.js';
+import { isBlankText } from '../../contracts/blank-text.js';
 import { normaliseResult } from './normalise-result.js';
 import { firstProblems } from './problem-text.js';
 

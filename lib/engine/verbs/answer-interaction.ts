@@ -91,7 +91,8 @@ export class AnswerInteraction {
     throw refusal(asked);
   }
 
-  private async find(runId: string, interactionId: string): Promise<Interaction> {
+  /** @throws InteractionNotFoundError, RunNotFoundError */
+  async find(runId: string, interactionId: string): Promise<Interaction> {
     for (let cursor: string | undefined; ;) {
       const page = await this.ports.store.interactions({ runId, limit: PAGE, ...(cursor !== undefined && { cursor }) });
       const found = page.items.find(({ id }) => id === interactionId);

@@ -1,7 +1,7 @@
 /** A prompt in any of its accepted forms as stored messages: media as base64, nothing executed, nothing cut. */
 import type { JsonObject } from '../../contracts/json.js';
 import type { AssistantPart, Message, ToolResultPart, UserPart } from '../../contracts/message.js';
-import { isBlankText } from '../values/blank-text.js';
+import { isBlankText } from '../../contracts/blank-text.js';
 import { readJson } from './read-json.js';
 import { isRecord, type FieldProblem } from './read-start-options.js';
 

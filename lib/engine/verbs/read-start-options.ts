@@ -1,9 +1,10 @@
 /** Reads what `start` was given, field by field, and says everything that is wrong with it at once. Nothing here trusts a type. */
 import { parseDuration } from '../../contracts/duration.js';
 import { isIdentifier } from '../../contracts/identifier.js';
-import { isExactNumber, type JsonValue } from '../../contracts/json.js';
+import type { JsonValue } from '../../contracts/json.js';
 import type { Actor } from '../../contracts/actor.js';
 import type { Message } from '../../contracts/message.js';
+import { metadataProblems } from '../../contracts/run-metadata.js';
 import type { RunMetadata } from '../../contracts/run.js';
 import type { StartOptions } from '../../contracts/run-requests.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
@@ -50,8 +51,6 @@ const KNOWN: ReadonlySet<string> = new Set<keyof StartOptions>([
   'maxDuration',
 ]);
 const ID_RULE = 'must be 1-128 characters of A-Z a-z 0-9 . _ : -';
-const MAX_METADATA_KEYS = 64;
-const MAX_METADATA_TEXT = 191;
 
 /** @throws InvalidRequestError, PayloadTooLargeError */
 export function readStartOptions(options: StartOptions, maxPayloadBytes: number): StartInput {
@@ -134,24 +133,8 @@ export function readMetadata(value: unknown, problems: FieldProblem[]): RunMetad
     problems.push({ field: 'metadata', problem: 'must be a flat object' });
     return {};
   }
-  const entries = Object.entries(value);
-  if (entries.length > MAX_METADATA_KEYS)
-    problems.push({ field: 'metadata', problem: `must have at most ${MAX_METADATA_KEYS} keys` });
-  for (const [key, item] of entries) {
-    const field = `metadata.${key.slice(0, 40)}`;
-    if (!isIdentifier(key)) problems.push({ field, problem: `key ${ID_RULE}` });
-    else if (
-      typeof item === 'string'
-        ? [...item].length > MAX_METADATA_TEXT
-        : !(typeof item === 'boolean' || (typeof item === 'number' && isExactNumber(item)))
-    ) {
-      problems.push({
-        field,
-        problem: `must be a number (integers within ±(2^53 − 1)), true, false, or text of at most ${MAX_METADATA_TEXT} characters`,
-      });
-    }
-  }
-  return Object.fromEntries(entries) as RunMetadata;
+  problems.push(...metadataProblems(value));
+  return Object.fromEntries(Object.entries(value)) as RunMetadata;
 }
 
 function readActor(value: unknown, problems: FieldProblem[]): Actor | null {

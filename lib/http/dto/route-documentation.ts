@@ -148,6 +148,11 @@ const PEOPLE_ROUTES: Readonly<Record<keyof RunPeopleController, RouteDocumentati
     ],
     answers: { 200: AgentRunInteractionListDto },
   },
+  interaction: {
+    summary: 'An approval or a question of a run.',
+    params: ['id', 'interactionId'],
+    answers: { 200: AgentRunInteractionDto },
+  },
   decide: {
     summary: 'Decides an approval, or answers a question.',
     params: ['id', 'interactionId'],

@@ -1,7 +1,7 @@
 import { RUN_PHASES, RUN_STATUSES } from '../../contracts/run-status.js';
 import { ApiField, ApiOptionalField } from './api-field.decorator.js';
 import { AgentRunBudgetDto } from './budget.dto.js';
-import { AgentRunInteractionDto } from './interaction.dto.js';
+import { AgentRunActorDto, AgentRunInteractionDto } from './interaction.dto.js';
 
 const TIME = { type: String, format: 'date-time' };
 const OBJECT = { type: 'object', additionalProperties: true };
@@ -73,6 +73,9 @@ export class AgentRunSummaryDto {
 
   @ApiOptionalField({ type: String })
   sessionId?: string;
+
+  @ApiOptionalField({ type: () => AgentRunActorDto, description: 'Who started it.' })
+  actor?: AgentRunActorDto;
 
   @ApiField({ type: Number, description: 'Activations so far.' })
   attempt!: number;

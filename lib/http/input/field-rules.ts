@@ -9,7 +9,7 @@ export const MAX_LIST = 100;
 /** Of reasons and notes, in UTF-16 units; what is longer is refused, never cut. */
 export const MAX_NOTE = 4_000;
 
-/** Of an agent's name, in UTF-16 units. */
-export const MAX_NAME = 191;
+/** Of an agent's name, as agents are registered. */
+export const MAX_NAME = 128;
 
 export const MAX_CURSOR = 1_000;

@@ -2,6 +2,7 @@
  * Reads an unverified body or query field by field, strictly (no conversion: `"false"` is text, never an approval), and collects every problem.
  * Only own properties count, so neither a prototype nor a `__proto__` key can stand in for a field; fields nobody asked for are named as well.
  */
+import { isBlankText } from '../../contracts/blank-text.js';
 import type { JsonObject } from '../../contracts/json.js';
 import { InvalidRequestError } from '../../errors/request/invalid-request.error.js';
 
@@ -78,7 +79,7 @@ export class RequestFields {
     }
     const { maxLength = Number.POSITIVE_INFINITY, notBlank = false, pattern } = rules;
     if (typeof value !== 'string') this.report(name, 'must be text');
-    else if (notBlank && value.trim() === '') this.report(name, 'must not be blank');
+    else if (notBlank && isBlankText(value)) this.report(name, 'must not be blank');
     else if (value.length > maxLength) this.report(name, `must have at most ${maxLength} characters`);
     else if (pattern && !pattern.test.test(value)) this.report(name, pattern.words);
     else return value;

@@ -3,7 +3,8 @@
  * the engine checks again what matters to it.
  */
 import { isIdentifier } from '../../contracts/identifier.js';
-import { isExactNumber, type JsonValue } from '../../contracts/json.js';
+import type { JsonValue } from '../../contracts/json.js';
+import { isMetadataKey, isMetadataText, MAX_METADATA_TEXT, metadataProblems } from '../../contracts/run-metadata.js';
 import type { RunMetadata } from '../../contracts/run.js';
 import type { EventOptions, ListOptions, PromptMessage, StartOptions } from '../../contracts/run-requests.js';
 import { RUN_PHASES, RUN_STATUSES } from '../../contracts/run-status.js';
@@ -13,7 +14,6 @@ import { RequestFields, invalidRequest } from './request-fields.js';
 
 const MAX_WAIT_SECONDS = 60;
 const MAX_EVENTS = 500;
-const MAX_METADATA_VALUE = 191;
 const MESSAGE_ROLES = ['user', 'assistant', 'system', 'tool'];
 const METADATA_PREFIX = 'metadata.';
 
@@ -42,7 +42,7 @@ export function readStart(body: unknown): StartOptions {
       runId: fields.text('runId', { pattern: IDENTIFIER }),
       enqueue: fields.flag('enqueue'),
       budget: readBudget(fields),
-      metadata: fields.object('metadata', readMetadata),
+      metadata: readMetadata(fields),
     });
   });
 }
@@ -158,19 +158,11 @@ function readBudget(fields: RequestFields): { maxTotalTokens: number } | undefin
   }));
 }
 
-function readMetadata(fields: RequestFields): RunMetadata {
-  const entries = fields.names().map((key) => {
-    const value = fields.any(key);
-    if (!isMetadataKey(key)) fields.report(key, `as a key ${IDENTIFIER.words}`);
-    else if (!isMetadataValue(value)) {
-      fields.report(
-        key,
-        `must be text of at most ${MAX_METADATA_VALUE} characters, a number (integers within ±(2^53 − 1)), true or false`,
-      );
-    }
-    return [key, value] as const;
-  });
-  return Object.fromEntries(entries) as RunMetadata;
+function readMetadata(fields: RequestFields): RunMetadata | undefined {
+  const metadata = fields.json('metadata');
+  if (!metadata) return undefined;
+  for (const { field, problem } of metadataProblems(metadata)) fields.report(field, problem);
+  return metadata as RunMetadata;
 }
 
 function readMetadataFilter(fields: RequestFields): RunMetadata | undefined {
@@ -180,15 +172,10 @@ function readMetadataFilter(fields: RequestFields): RunMetadata | undefined {
     .map((name) => {
       const key = name.slice(METADATA_PREFIX.length);
       if (!isMetadataKey(key)) fields.report(name, `as a key ${IDENTIFIER.words}`);
-      return [key, fields.text(name, { maxLength: MAX_METADATA_VALUE })] as const;
+      const value = fields.text(name);
+      if (value !== undefined && !isMetadataText(value))
+        fields.report(name, `must have at most ${MAX_METADATA_TEXT} characters`);
+      return [key, value] as const;
     });
   return entries.length > 0 ? (Object.fromEntries(entries) as RunMetadata) : undefined;
 }
-
-/** `__proto__` fits the pattern and would be lost in a plain object on the way. */
-const isMetadataKey = (key: string) => isIdentifier(key) && key !== '__proto__';
-
-const isMetadataValue = (value: unknown) =>
-  typeof value === 'string'
-    ? value.length <= MAX_METADATA_VALUE
-    : typeof value === 'boolean' || (typeof value === 'number' && isExactNumber(value));

@@ -163,6 +163,7 @@ function summaryOf(run: RunRecord): RunSummary {
     attention: run.attention,
     sessionId: run.sessionId,
     parentRunId: run.parentRunId,
+    actor: run.actor,
     attempt: run.attempt,
     sequence: run.sequence,
     totals: run.totals,

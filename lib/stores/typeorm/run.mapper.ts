@@ -76,6 +76,7 @@ const SUMMARY_PROPERTIES = [
   'attention',
   'sessionId',
   'parentRunId',
+  'actor',
   'attempt',
   'metadata',
   'nextAttemptAt',

@@ -1,0 +1,33 @@
+import { isIdentifier } from './identifier.js';
+import { isExactNumber } from './json.js';
+
+const MAX_METADATA_KEYS = 64;
+
+/** Of a text value, in characters as people and databases count them: an emoji is one. */
+export const MAX_METADATA_TEXT = 191;
+
+/** `__proto__` fits the pattern, and would be lost in a plain object on the way. */
+export function isMetadataKey(key: string): boolean {
+  return isIdentifier(key) && key !== '__proto__';
+}
+
+export function isMetadataText(value: string): boolean {
+  return value.length <= MAX_METADATA_TEXT || [...value].length <= MAX_METADATA_TEXT;
+}
+
+/** The one judge of metadata, whoever gives it. */
+export function metadataProblems(metadata: object): { field: string; problem: string }[] {
+  const entries = Object.entries(metadata) as [string, unknown][];
+  if (entries.length > MAX_METADATA_KEYS)
+    return [{ field: 'metadata', problem: `must have at most ${MAX_METADATA_KEYS} keys` }];
+  return entries.flatMap(([key, value]) => {
+    const field = `metadata.${key.slice(0, 100)}`;
+    if (!isMetadataKey(key)) return [{ field, problem: 'as a key must be 1-128 characters of A-Z a-z 0-9 . _ : -' }];
+    const fits =
+      typeof value === 'string'
+        ? isMetadataText(value)
+        : typeof value === 'boolean' || (typeof value === 'number' && isExactNumber(value));
+    const problem = `must be text of at most ${MAX_METADATA_TEXT} characters, a number (integers within ±(2^53 − 1)), true or false`;
+    return fits ? [] : [{ field, problem }];
+  });
+}
