@@ -6,6 +6,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { cpus, totalmem } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { stripVTControlCharacters } from 'node:util';
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
 
@@ -54,7 +55,7 @@ function duration(ms) {
 
 /** What the trial itself says about its end: its last line, or Jest's count. */
 function resultOf(output, status) {
-  const lines = output.replaceAll(/\x1b\[[0-9;]*m/g, '').split('\n');
+  const lines = stripVTControlCharacters(output).split('\n');
   const tests = lines.filter((line) => line.startsWith('Tests: ')).at(-1);
   const last = (tests ?? lines.filter((line) => line.trim() !== '').at(-1) ?? '').replace(/^Tests:\s+/, '').trim();
   return `${status === 0 ? 'passed' : 'FAILED'}: ${last}`;
