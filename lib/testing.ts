@@ -12,6 +12,7 @@ export { promptScript } from './model/scripted/prompt-script.js';
 export type { PromptScript } from './model/scripted/prompt-script.js';
 export { TRANSCRIPT_CHECKS } from './model/scripted/transcript-problems.js';
 export type { TranscriptCheck } from './model/scripted/transcript-problems.js';
+export { AgentRunsMemoryModule } from './module/memory/agent-runs-memory.module.js';
 export { MemoryRunStore } from './stores/memory/memory-run.store.js';
 export type { MemoryRunStoreOptions } from './stores/memory/memory-run.store.js';
 export { coreCases, sharedCases } from './testing/store-contract/store-contract.js';

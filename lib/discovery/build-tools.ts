@@ -126,7 +126,7 @@ function checkRecovery(
   }
   if (recovery === 'transactional' && !settings.store.transactions) {
     problems.add(
-      `${what} has recovery 'transactional', but the store ${settings.store.name} has no transactions. Import AgentRunsTypeOrmModule.forRoot() from nestjs-agent-runs/typeorm.`,
+      `${what} has recovery 'transactional', but the store ${settings.store.name} has no transactions. Import AgentRunsTypeOrmModule.forRoot() from nestjs-agent-runs/typeorm; in a test, AgentRunsMemoryModule.forRoot({ manager }) from nestjs-agent-runs/testing.`,
     );
   }
   if (

@@ -2,17 +2,35 @@
  * The store for tests and trials: everything in this process, gone with it. It keeps every promise of the port except durability; what it has said once
  * stays readable after `close`, because nothing else could bring it back.
  */
+import type { ToolTransaction } from '../../contracts/ports/run-store.port.js';
 import type { Written } from '../image/image-change.js';
 import { ImageRunStore } from '../image/image-run.store.js';
 
 export interface MemoryRunStoreOptions {
   /** The store's clock, epoch ms. Default: the process clock. */
   clock?: () => number;
+  /**
+   * What `transactional` tools get as `context.manager`: a stand-in of the test's own. Without it such tools are refused at boot. Nothing is rolled back: the
+   * stand-in sees the calls of executions that failed, too.
+   */
+  manager?: unknown;
 }
 
 export class MemoryRunStore extends ImageRunStore {
-  constructor(options: MemoryRunStoreOptions = {}) {
-    super({ name: 'memory', durable: false, shared: false, transactions: false }, options.clock ?? (() => Date.now()));
+  constructor(private readonly options: MemoryRunStoreOptions = {}) {
+    const transactions = options.manager !== undefined;
+    super({ name: 'memory', durable: false, shared: false, transactions }, options.clock ?? (() => Date.now()));
+  }
+
+  override openToolTransaction(): ToolTransaction {
+    const { manager } = this.options;
+    if (manager === undefined) return super.openToolTransaction();
+    return {
+      begin: async () => manager,
+      commit: (append) => this.append(append),
+      rollback: async () => undefined,
+      isConflict: () => false,
+    };
   }
 
   open(): Promise<void> {
