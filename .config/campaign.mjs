@@ -2,7 +2,8 @@
 //   npm run campaign                              lists them
 //   npm run campaign -- races                     runs one with its usual sizes, and prints the row for docs/reliability.md
 //   npm run campaign -- races rounds=1000 seed=7
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { cpus, totalmem } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -25,17 +26,26 @@ export const CAMPAIGNS = {
   races: {
     shows: 'processes that race for the same run, call, decision and session do everything once, on each database',
     sizes: { rounds: 200 },
-    run: ({ rounds }) => ({ args: jest('races'), env: { TEST_RACE_ROUNDS: rounds } }),
+    run: ({ rounds }) => ({
+      args: jest('races'),
+      env: { TEST_RACE_ROUNDS: rounds },
+    }),
   },
   hosts: {
     shows: 'the packed package does the main job in every kind of host: Nest, module format, adapter, TypeORM, Node',
     sizes: { only: '' },
-    run: ({ only }) => ({ args: ['.config/hosts.mjs', ...only.split(',').filter(Boolean)], env: {} }),
+    run: ({ only }) => ({
+      args: ['.config/hosts.mjs', ...only.split(',').filter(Boolean)],
+      env: {},
+    }),
   },
   'getting-started': {
     shows: 'the page for new users, command by command, on an empty `nest new`',
     sizes: { nest: '11,12' },
-    run: ({ nest }) => ({ args: ['.config/getting-started.mjs', ...nest.split(',')], env: {} }),
+    run: ({ nest }) => ({
+      args: ['.config/getting-started.mjs', ...nest.split(',')],
+      env: {},
+    }),
   },
 };
 
@@ -68,8 +78,30 @@ function list() {
   }
 }
 
-function main([name, ...given]) {
-  if (!name) return list();
+/** Shows what Node prints while it runs, and keeps it. */
+async function run(args, env) {
+  const texts = Object.fromEntries(Object.entries(env).map(([key, value]) => [key, String(value)]));
+  const child = spawn(process.execPath, args, {
+    cwd: root,
+    env: { ...process.env, ...texts },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  const keep = (chunk) => {
+    output += chunk;
+    process.stdout.write(chunk);
+  };
+  child.stdout.on('data', keep);
+  child.stderr.on('data', keep);
+  const [status] = await once(child, 'close');
+  return { status, output };
+}
+
+async function main([name, ...given]) {
+  if (!name) {
+    list();
+    return;
+  }
   const campaign = CAMPAIGNS[name];
   if (!campaign) throw new Error(`There is no campaign ${name}; there are ${Object.keys(CAMPAIGNS).join(', ')}.`);
   const sizes = { ...campaign.sizes };
@@ -82,14 +114,7 @@ function main([name, ...given]) {
   const commit = git('rev-parse', '--short', 'HEAD') + (git('status', '--porcelain') === '' ? '' : ' with changes');
   const { args, env } = campaign.run(sizes);
   const startedAt = Date.now();
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
-    cwd: root,
-    env: { ...process.env, ...Object.fromEntries(Object.entries(env).map(([key, value]) => [key, String(value)])) },
-    encoding: 'utf8',
-    maxBuffer: 2 ** 28,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  process.stdout.write(stdout + stderr);
+  const { status, output } = await run(args, env);
   const { seed = '–', ...others } = sizes;
   const shown = Object.entries(others).flatMap(([key, value]) => (value === '' ? [] : [`${key} ${value}`]));
   const row = [
@@ -99,10 +124,10 @@ function main([name, ...given]) {
     machine(),
     seed,
     duration(Date.now() - startedAt),
-    resultOf(/^Tests: /m.test(stderr) ? stderr : stdout, status),
+    resultOf(output, status),
   ];
   console.log(`\n| ${row.join(' | ')} |`);
   process.exitCode = status ?? 1;
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) main(process.argv.slice(2));
+if (process.argv[1] === fileURLToPath(import.meta.url)) await main(process.argv.slice(2));

@@ -114,11 +114,11 @@ export interface RunSnapshot {
 /** A journal entry as a reader gets it, told apart by its `type`. Readers ignore types they do not know. */
 export type RunEvent = EventOf<JournalEntry>;
 
-type EventOf<Entry> = Entry extends JournalEntry ? ReadEvent<Entry['type'], InJson<Omit<Entry, 'type' | 'at'>>> : never;
+type EventOf<Entry> = Entry extends JournalEntry ? ReadEvent<Entry['type'], TimesAsText<Omit<Entry, 'type'>>> : never;
 
-/** Points in time, under names that end in `At`, are text. */
-type InJson<Data> = {
-  [Name in keyof Data]: Name extends `${string}At` ? string | Extract<Data[Name], null> : Data[Name];
+/** Points in time are ISO 8601 text. */
+type TimesAsText<Entry> = {
+  [K in keyof Entry]: K extends 'at' | `${string}At` ? (Entry[K] extends number ? string : string | null) : Entry[K];
 };
 
 /** What `projection: 'lifecycle'` leaves of it: chosen facts such as keys, attempts, codes and counts, never content. */

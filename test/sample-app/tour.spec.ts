@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -55,6 +55,26 @@ describe('The sample, as the README shows it', () => {
         operationId: expect.any(String),
       },
     ]);
+  });
+
+  it('the events of a run read as the README lists them', async () => {
+    const sample = await directory.start({ ...QUICK, DEMO_MODEL_DELAY_MS: '1' });
+    const start = { agent: 'support', prompt: 'Please refund 25 for order o-17', runId: 'demo-1' };
+    await sample.http('POST', '/agents/runs?wait=30', start);
+    const answer = await sample.http('GET', '/agents/runs/demo-1/events?projection=lifecycle');
+    type Event = { type: string; data: Record<string, unknown> };
+    const listed = readFileSync('README.md', 'utf8')
+      .split('\n')
+      .filter((line) => line.startsWith('{"id":') && line.includes('"data":'))
+      .map((line) => JSON.parse(line.replace(/\}\],"nextCursor".*|\},?$/, '}')) as Event);
+    expect(listed.length).toBeGreaterThan(5);
+    // Nothing is recovered here: an event of a recovery has no like in it.
+    for (const { type, data } of listed.filter(({ type }) => !/lease_expired|resumed/.test(type))) {
+      const like = (answer.body.events as Event[]).find(
+        (event) => event.type === type && event.data['key'] === data['key'],
+      );
+      expect([type, Object.keys(like?.data ?? {})]).toEqual([type, Object.keys(data)]);
+    }
   });
 
   it('PPL-1: a refund of more than 100 EUR waits for a person, who may answer after a crash; the ledger shows it once', async () => {

@@ -49,6 +49,7 @@ export async function events(runs: RunService) {
   const { events: full } = await runs.events('run-1');
   for (const event of full) {
     if (event.type === 'tool.completed') is<Equal<typeof event.data.output, JsonValue>>(true);
+    if (event.type === 'interaction.requested') exactly<string | null>()(event.data.expiresAt, true);
     if (event.type === 'run.resumed') is<Equal<typeof event.data.attempt, number>>(true);
     is<Equal<typeof event.data.at, string>>(true);
     // @ts-expect-error -- there is no such event
