@@ -9,7 +9,7 @@ import type { RunRecord } from '../contracts/run.js';
 import type { EnginePorts } from './engine-ports.js';
 import { lifecycleFacts } from './event-projection.js';
 import type { RunSignals } from './run-signals.js';
-import { recordedError } from './values/recorded-error.js';
+import { thrownStack } from './values/thrown-stack.js';
 
 export class LifecyclePublisher {
   /** The tail of each run's queue of asynchronous observers. */
@@ -27,6 +27,7 @@ export class LifecyclePublisher {
   ): void {
     // Who waits for a run waits for a status, and only these entries tell of one.
     if (entries.some(({ type }) => type.startsWith('run.'))) this.signals.moved(run.id);
+    for (const entry of entries) this.notice(run, entry);
     if (this.ports.observers.length === 0) return;
     entries.forEach((entry, index) => {
       const event: LifecycleEvent = {
@@ -50,6 +51,36 @@ export class LifecyclePublisher {
     if (next && decision.nextInSession) this.committed(next, next.sequence + 1, decision.nextInSession.entries);
   }
 
+  /** What an operator wants to know of without an observer. */
+  private notice({ id: runId, agent }: Pick<RunRecord, 'id' | 'agent'>, entry: JournalEntry): void {
+    const { log } = this.ports;
+    switch (entry.type) {
+      case 'run.failed':
+      case 'run.timed_out':
+        return log.error('a run failed', { runId, agent, code: entry.error.code });
+      case 'run.blocked':
+        return log.warn('a prompt was refused; its run is blocked', { runId, agent, code: entry.error.code });
+      case 'run.attention_needed': {
+        const { reason, operations } = entry.attention;
+        return log.error('a run needs attention', { runId, agent, reason, operation: operations?.join(',') });
+      }
+      case 'run.resumed': {
+        if (entry.cause !== 'recovered') return;
+        const { attempt, previousOwner, ownerlessMs } = entry;
+        return log.warn('a run was taken over; its worker was gone', {
+          runId,
+          agent,
+          attempt,
+          previousOwner,
+          ownerlessMs,
+        });
+      }
+      case 'tool.uncertain':
+        return log.warn('the outcome of a call is unknown', { runId, agent, operation: entry.key, cut: entry.cut });
+      default:
+    }
+  }
+
   private enqueue(event: LifecycleEvent): void {
     const before = this.tails.get(event.runId);
     const told = before ? before.then(() => this.tell(event)) : this.tell(event);
@@ -71,7 +102,7 @@ export class LifecyclePublisher {
       this.ports.log.warn('an observer failed; the run is not affected', {
         runId: event.runId,
         type: event.type,
-        ...recordedError(error, 'OBSERVER_FAILED'),
+        stack: thrownStack(error),
       });
     try {
       const answer = observer.onEvent(event);

@@ -70,7 +70,6 @@ export class RunClaimer {
     const { run, result } = answer;
     this.publisher.committed(run, run.sequence - result.entries.length + 1, result.entries);
     if (result.outcome === 'exhausted') {
-      this.ports.log.error('a run lost its owner too often; it needs attention', { runId, recoveries: run.recoveries });
       return null;
     }
     return {

@@ -122,7 +122,7 @@ export class RunRecovery {
         const request = { runId, session, skipLocked: true, decide };
         const answer = await publishedTransition(this.ports.store, this.publisher, request);
         if (answer.outcome !== 'done' || answer.result === null) return;
-        this.ports.log.warn('a run was moved by a sweep', {
+        this.ports.log.debug('a run was moved by a sweep', {
           runId,
           status: answer.run.status,
           reason: answer.run.attention?.reason ?? answer.run.error?.code,

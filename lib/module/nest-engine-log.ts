@@ -27,10 +27,11 @@ export class NestEngineLog implements EngineLog {
   }
 
   private line(message: string, fields: Fields = {}): string {
-    const told = Object.entries(redacted(fields, this.redactKeys)).filter(([, value]) => value !== undefined);
-    return told.length === 0
-      ? message
-      : `${message} (${told.map(([key, value]) => `${key}=${text(value)}`).join(' ')})`;
+    const { stack, ...rest } = redacted(fields, this.redactKeys);
+    const told = Object.entries(rest).filter(([, value]) => value !== undefined);
+    const line =
+      told.length === 0 ? message : `${message} (${told.map(([key, value]) => `${key}=${text(value)}`).join(' ')})`;
+    return typeof stack === 'string' ? `${line}\n${stack}` : line;
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Asks a tool's approval rule once. The rule gets frozen copies; one that throws, answers nonsense or does not answer in time asks a person, because
+ * Asks a tool's approval rule once. The rule gets frozen copies; one that answers nonsense or does not answer in time asks a person, as the engine does when it throws, because
  * a gate that fails must not open.
  */
 import { type Duration, parseDuration } from '../contracts/duration.js';
@@ -25,14 +25,10 @@ export async function askApprovalRule(
 ): Promise<ApprovalVerdict | null> {
   if (rule === undefined || rule === false) return null;
   if (rule === true) return {};
-  try {
-    const answer = await answered(rule, input, call, clock);
-    if (answer === false) return null;
-    if (answer === SLOW) return asking('its approval rule did not answer in time');
-    return verdictOf(answer);
-  } catch (error) {
-    return asking(`its approval rule failed (${error instanceof Error ? error.name : 'not an error'})`);
-  }
+  const answer = await answered(rule, input, call, clock);
+  if (answer === false) return null;
+  if (answer === SLOW) return asking('its approval rule did not answer in time');
+  return verdictOf(answer);
 }
 
 async function answered(

@@ -43,14 +43,9 @@ export class NestToolCaller implements ToolCaller {
   }
 
   async parse(args: JsonObject): Promise<ParsedArguments> {
-    try {
-      const proto = findProtoKey(args);
-      if (proto !== undefined) return { ok: false, problems: [`${proto}: this name is not allowed`] };
-      return await this.parts.input.parse(args);
-    } catch (error) {
-      // A transformation met a value it was not written for; schemas judge only afterwards.
-      return { ok: false, problems: [`the arguments could not be read (${nameOf(error)})`] };
-    }
+    const proto = findProtoKey(args);
+    if (proto !== undefined) return { ok: false, problems: [`${proto}: this name is not allowed`] };
+    return this.parts.input.parse(args);
   }
 
   approval(

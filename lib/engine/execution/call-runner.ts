@@ -13,6 +13,7 @@ import type { EnginePorts } from '../engine-ports.js';
 import { digestOfAsk, interactionIdOf, type Ask, type CallAsk } from '../interactions.js';
 import type { CallState } from '../journal/run-state.js';
 import { recordedError, recordedFailure } from '../values/recorded-error.js';
+import { thrownStack } from '../values/thrown-stack.js';
 import { decideAtOnce } from './decide-at-once.js';
 import { probeCall } from './probe-call.js';
 import { mayHaveBegun, recheckCall, unlessBegun } from './recheck-call.js';
@@ -90,7 +91,7 @@ export class CallRunner {
     const tool = this.toolOf(call);
     if (!tool) return this.finish(call, null, { end: 'result', entries: [this.unknownTool(call)] });
     try {
-      const refusal = await recheckCall(this.ports, tool, call, mayHaveBegun(call));
+      const refusal = await recheckCall(this.ports, this.runRecord.id, tool, call, mayHaveBegun(call));
       if (refusal) return await this.finish(call, tool, { end: 'result', entries: [refusal] });
       if (tool.recovery === 'transactional') return await this.runTransactional(tool, call, transactionTry);
       const controller = this.attempt.controllerOf(key);
@@ -107,7 +108,7 @@ export class CallRunner {
   probe(tool: ToolDefinition, call: CallState, cut: 'crash' | 'timeout'): void {
     const controller = this.attempt.hold(call.key);
     const probed = async (): Promise<JournalEntry[]> => {
-      const refusal = await recheckCall(this.ports, tool, call, true);
+      const refusal = await recheckCall(this.ports, this.runRecord.id, tool, call, true);
       return refusal ? [refusal] : probeCall(this.environment, tool, call, cut, controller);
     };
     void probed().then(
@@ -210,6 +211,12 @@ export class CallRunner {
     }
     if (byStore) return this.attempt.backOffAfter(this.released(key));
     // The database will never commit what the tool wrote, e.g. for a deferred constraint of the host's tables.
+    this.environment.warn('the transaction of a tool could not be committed', {
+      runId: this.runRecord.id,
+      operation: key,
+      tool: this.attempt.callOf(key).name,
+      stack: thrownStack(error),
+    });
     this.attempt.step([
       {
         type: 'tool.failed',

@@ -17,7 +17,7 @@ import {
   type AskedCall,
   type AskingRun,
 } from '../interactions.js';
-import { recordedError } from '../values/recorded-error.js';
+import { thrownStack } from '../values/thrown-stack.js';
 import { timedCall } from './timed-call.js';
 
 /** How long a resolver may take. */
@@ -81,8 +81,11 @@ async function resolved(
     if (!decision) ports.log.warn('the approval resolver gave no decision; a person is asked', fields);
     return decision;
   }
-  const code = answer.ended === 'threw' ? recordedError(answer.error, 'RESOLVER_FAILED').code : 'RESOLVER_TIMED_OUT';
-  ports.log.warn('the approval resolver failed; a person is asked', { ...fields, code });
+  ports.log.warn('the approval resolver failed; a person is asked', {
+    ...fields,
+    code: answer.ended === 'threw' ? 'RESOLVER_FAILED' : 'RESOLVER_TIMED_OUT',
+    ...(answer.ended === 'threw' && { stack: thrownStack(answer.error) }),
+  });
   return null;
 }
 

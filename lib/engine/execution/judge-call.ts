@@ -5,17 +5,26 @@
  */
 import type { ApprovalVerdict } from '../../contracts/journal-entry.js';
 import type { JsonObject } from '../../contracts/json.js';
-import type { Clock } from '../../contracts/ports/clock.port.js';
 import type { ParsedArguments, ToolCaller } from '../../contracts/ports/tool-caller.port.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
+import type { EnginePorts } from '../engine-ports.js';
 import { argumentsProblem } from '../values/json-domain.js';
 import { firstProblems } from '../values/problem-text.js';
-import { recordedError } from '../values/recorded-error.js';
+import { thrownName, thrownStack } from '../values/thrown-stack.js';
 import { timedCall } from './timed-call.js';
+
+type JudgePorts = Pick<EnginePorts, 'clock' | 'log'>;
+type LogFields = { runId: string; operation: string };
 
 export type ParsedCall = ParsedArguments | { ok: false; problems: string[]; timedOut: true };
 
-export async function parseCall(clock: Clock, tool: ToolDefinition, args: JsonObject): Promise<ParsedCall> {
+/** @param fields of the log line about a validator or rule that throws: `runId`, `operation` */
+export async function parseCall(
+  { clock, log }: JudgePorts,
+  tool: ToolDefinition,
+  args: JsonObject,
+  fields: LogFields,
+): Promise<ParsedCall> {
   const refused = argumentsProblem(args);
   if (refused !== null) return { ok: false, problems: [refused] };
   const parsed = await timedCall(clock, tool.timeoutMs, new AbortController(), () =>
@@ -25,7 +34,13 @@ export async function parseCall(clock: Clock, tool: ToolDefinition, args: JsonOb
     case 'returned':
       return bounded(parsed.value);
     case 'threw':
-      return { ok: false, problems: [recordedError(parsed.error, 'INVALID_ARGUMENTS').message] };
+      log.warn('the check of a call threw; the arguments count as invalid', {
+        ...fields,
+        tool: tool.name,
+        stack: thrownStack(parsed.error),
+      });
+      // A transformation met a value it was not written for; schemas judge only afterwards.
+      return { ok: false, problems: [`the arguments could not be read (${thrownName(parsed.error)})`] };
     case 'timed_out':
       return {
         ok: false,
@@ -44,13 +59,16 @@ function bounded(parsed: ParsedArguments): ParsedArguments {
 
 /** Null when nobody needs to decide. */
 export async function approvalOf(
+  { log }: JudgePorts,
   tool: ToolDefinition,
   input: JsonObject,
   call: Parameters<ToolCaller['approval']>[1],
+  fields: LogFields,
 ): Promise<ApprovalVerdict | null> {
   try {
     return await tool.caller.approval(structuredClone(input), call);
-  } catch {
-    return { reason: 'The approval rule failed, so a person must decide.' };
+  } catch (error) {
+    log.warn('an approval rule threw; a person is asked', { ...fields, tool: tool.name, stack: thrownStack(error) });
+    return { reason: `A person must decide because its approval rule failed (${thrownName(error)}).` };
   }
 }

@@ -14,6 +14,7 @@ import { gateOf, type AskingRun } from '../interactions.js';
 import type { ModelState, RunState } from '../journal/run-state.js';
 import { parseArguments } from '../values/parse-arguments.js';
 import { recordedError, recordedFailure } from '../values/recorded-error.js';
+import { thrownStack } from '../values/thrown-stack.js';
 import { thrownProperty } from '../values/thrown-value.js';
 import { instructionsOf } from './agent-instructions.js';
 import { decideAtOnce, type DecisionPorts } from './decide-at-once.js';
@@ -28,6 +29,31 @@ export type ModelOutcome = { reply: ModelReply } | ModelFailure | { aborted: tru
 
 /** Makes exactly one request, once the instructions are known. @throws what `record` throws */
 export async function requestModel(
+  agent: AgentDefinition,
+  run: RunRecord,
+  state: RunState,
+  ports: Pick<EnginePorts, 'clock' | 'digester' | 'options' | 'log'>,
+  controller: AbortController,
+  record: (entries: JournalEntry[]) => Promise<void>,
+): Promise<ModelOutcome> {
+  const outcome = await askModel(agent, run, state, ports, controller, record);
+  if ('failure' in outcome) {
+    const { failure, thrown } = outcome;
+    ports.log.warn('a model request failed', {
+      runId: state.runId,
+      operation: state.model?.key,
+      attempt: state.model?.attempts,
+      model: agent.modelName,
+      code: failure.code,
+      status: failure.status,
+      retryable: failure.retryable,
+      ...(thrown === undefined ? { problem: failure.message } : { stack: thrownStack(thrown) }),
+    });
+  }
+  return outcome;
+}
+
+async function askModel(
   agent: AgentDefinition,
   run: RunRecord,
   state: RunState,
@@ -77,7 +103,7 @@ function thrownFailure(error: unknown): ModelFailure {
   const failure = { ...recorded, code: 'MODEL_CALL_FAILED', retryable };
   const announced = retryable ? thrownProperty(error, 'retryAfterMs') : undefined;
   const isDelay = typeof announced === 'number' && announced >= 0;
-  return { failure, ...(isDelay && { retryAfterMs: announced }) };
+  return { failure, thrown: error, ...(isDelay && { retryAfterMs: announced }) };
 }
 
 /** The entry of an attempt that failed. */
@@ -211,7 +237,10 @@ export class ReplyRecorder {
       };
     }
     if (problem !== null) return { verdict, refusal: invalid(problem) };
-    const parsed = await parseCall(this.ports.clock, tool, part.arguments as JsonObject);
+    const parsed = await parseCall(this.ports, tool, part.arguments as JsonObject, {
+      runId: this.run.id,
+      operation: key,
+    });
     if (!parsed.ok) {
       const problems = parsed.problems.join('; ');
       return { verdict, refusal: 'timedOut' in parsed ? unchecked(problems) : invalid(problems) };
@@ -220,7 +249,8 @@ export class ReplyRecorder {
     markRead(tool, verdict.input ?? (part.arguments as JsonObject));
     if (tool.approval === 'rule') {
       const { id: runId, actor } = this.run;
-      const approval = await approvalOf(tool, parsed.input, { runId, callId: part.callId, actor });
+      const call = { runId, callId: part.callId, actor };
+      const approval = await approvalOf(this.ports, tool, parsed.input, call, { runId, operation: key });
       if (approval) verdict.approval = approval;
     }
     if (tool.asksUser) verdict.questions = parsed.input['questions'] as unknown as Question[];

@@ -4,7 +4,7 @@ import type { ProbeResult } from '../../contracts/ports/tool-caller.port.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import type { CallState } from '../journal/run-state.js';
 import { normaliseResult } from '../values/normalise-result.js';
-import { recordedError } from '../values/recorded-error.js';
+import { thrownStack } from '../values/thrown-stack.js';
 import { timedCall } from './timed-call.js';
 import type { CallEnvironment } from './tool-call.js';
 
@@ -35,10 +35,9 @@ export async function probeCall(
   const at = clock.now();
   const answer = asked.ended === 'returned' ? readProbeResult(asked.value) : null;
   const told = { runId: run.id, operation: call.key, tool: tool.name };
-  if (asked.ended === 'threw') {
-    const { name } = recordedError(asked.error, 'TOOL_FAILED');
-    environment.warn('a probe failed; the outcome stays unknown', { ...told, error: name });
-  } else if (asked.ended === 'returned' && !answer)
+  if (asked.ended === 'threw')
+    environment.warn('a probe failed; the outcome stays unknown', { ...told, stack: thrownStack(asked.error) });
+  else if (asked.ended === 'returned' && !answer)
     environment.warn('a probe gave no answer that is one; the outcome stays unknown', told);
   if (answer?.result === 'did-not-happen')
     return [{ type: 'tool.probed', at, key: call.key, result: 'did-not-happen' }];

@@ -17,6 +17,8 @@ export interface ModelFailure {
   usage?: Usage;
   /** What such a reply said, where no further attempt follows. */
   text?: string;
+  /** What the client threw, for the log. */
+  thrown?: unknown;
 }
 
 /** A model that is told twice in a row that its calls were cut off, and does it again, will not stop. */

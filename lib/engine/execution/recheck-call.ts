@@ -33,13 +33,15 @@ export function unlessBegun(call: CallState, refusal: JournalEntry & { at: numbe
  * @returns the end of a call that must not go on; null when it may
  */
 export async function recheckCall(
-  { clock, digester }: Pick<EnginePorts, 'clock' | 'digester'>,
+  ports: Pick<EnginePorts, 'clock' | 'digester' | 'log'>,
+  runId: string,
   tool: ToolDefinition,
   call: CallState,
   isCut: boolean,
 ): Promise<JournalEntry | null> {
   if (readHere.get(call.input) === tool) return null;
-  const parsed = await parseCall(clock, tool, call.given);
+  const { clock, digester } = ports;
+  const parsed = await parseCall(ports, tool, call.given, { runId, operation: call.key });
   const at = clock.now();
   if (parsed.ok) {
     if (digester.canonical(parsed.input) !== digester.canonical(call.input))

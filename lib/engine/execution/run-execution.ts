@@ -19,6 +19,7 @@ import { resultsOnly, RunJournal, type StepEntries } from '../journal/run-journa
 import type { CallState, RunState } from '../journal/run-state.js';
 import { keysOf, nextAction, type ActionFacts, type NextAction } from '../next-action.js';
 import { recordedError, recordedText } from '../values/recorded-error.js';
+import { thrownStack } from '../values/thrown-stack.js';
 import type { Claimed, ExecutionEnd, ExecutionHooks } from './attempt.js';
 import { nameTool } from './name-tool.js';
 import { cutByDeadline, RunDeadline } from './run-deadline.js';
@@ -396,8 +397,7 @@ export class RunExecution {
     if (AgentRunsError.is(error, 'FENCED')) {
       this.ports.log.warn('lost ownership of a run; its late results move nothing', fields);
       this.lose('the run was taken over, cancelled or settled');
-      void keepEvidence(this.ports, this.run, results, this.hooks).catch(() => undefined);
-      return;
+      return void keepEvidence(this.ports, this.run, results, this.hooks).catch(() => undefined);
     }
     if (AgentRunsError.is(error) && error.family === 'store' && error.retryable) {
       this.ports.log.warn('the store did not take a step; the run is let go of', fields);
@@ -410,17 +410,16 @@ export class RunExecution {
       this.lose('the store broke a promise');
       return this.hooks.onBroken(error);
     }
-    this.ports.log.error('a step failed in the engine itself; the run needs attention', fields);
+    this.ports.log.error('a step failed in the engine itself', { ...fields, stack: thrownStack(error) });
     // Of a transaction that was too large nothing was written: the run leaves in a smaller one.
     const isTooLarge = AgentRunsError.is(error, 'PAYLOAD_TOO_LARGE');
     if (this.isGivingUp) return;
     this.isGivingUp = true;
-    if (this.leaving && !isTooLarge) return this.lose('a step failed in the engine itself');
+    const giveUp = (): void => this.lose('a step failed in the engine itself');
+    if (this.leaving && !isTooLarge) return giveUp();
     const detail = `A step could not be taken: ${recordedError(error, 'TOOL_FAILED').message}. The journal up to sequence ${this.journal.sequence} is kept; retry the run once the cause is mended.`;
     const attention: Attention = { reason: isTooLarge ? 'limit' : 'journal_corrupt', detail: recordedText(detail) };
-    void this.leave(leaveFor({ do: 'call_attention', attention }, this.leaveContext([])), []).catch(() =>
-      this.lose('a step failed in the engine itself'),
-    );
+    void this.leave(leaveFor({ do: 'call_attention', attention }, this.leaveContext([])), []).catch(giveUp);
   }
 
   /** A `transactional` call has the run to itself: its own commit is the next one (decisions/004). */

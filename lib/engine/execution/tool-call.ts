@@ -15,6 +15,8 @@ import { decideRecovery } from '../recovery-decision.js';
 import { MethodInside, type InsidePorts } from './method-inside.js';
 import { normaliseResult } from '../values/normalise-result.js';
 import { recordedError, recordedFailure, recordedText } from '../values/recorded-error.js';
+import { thrownStack } from '../values/thrown-stack.js';
+import { thrownProperty } from '../values/thrown-value.js';
 import { unlessBegun } from './recheck-call.js';
 import { timedCall, type RestartLimit } from './timed-call.js';
 
@@ -128,7 +130,7 @@ export async function executeCall(
     const isOurs = isStoreTrouble(result.error, entered);
     if (isOurs && entered && call.attempts >= MAX_TRIES_IN_TROUBLE) return givenUp(clock, call, result.error);
     if (isOurs || rethrow?.(result.error)) throw result.error;
-    const refusal = refusalOf(clock, call, result.error);
+    const refusal = refusalOf(environment, tool, call, result.error);
     return { end: 'result', entries: [entered ? refusal : unlessBegun(call, refusal, reasonOf(refusal))] };
   }
   return { end: 'result', entries: [recordOutcome(environment, tool, call, result.value)] };
@@ -183,8 +185,16 @@ function reasonOf(refusal: ToolFailed | ToolDenied): string {
   return refusal.type === 'tool.failed' ? refusal.error.message : (refusal.reason ?? 'denied');
 }
 
-function refusalOf(clock: Clock, call: CallState, error: unknown): ToolFailed | ToolDenied {
+function refusalOf(
+  { clock, run, warn }: CallEnvironment,
+  tool: ToolDefinition,
+  call: CallState,
+  error: unknown,
+): ToolFailed | ToolDenied {
   const at = clock.now();
+  const fault = faultBehind(error);
+  if (fault !== null)
+    warn('a tool failed', { runId: run.id, operation: call.key, tool: tool.name, stack: thrownStack(fault.thrown) });
   if (AgentRunsError.is(error, 'TOOL_DENIED'))
     return { type: 'tool.denied', at, key: call.key, by: 'guard', reason: recordedText(error.message) };
   if (AgentRunsError.is(error, 'INVALID_ARGUMENTS'))
@@ -196,6 +206,16 @@ function refusalOf(clock: Clock, call: CallState, error: unknown): ToolFailed | 
       error: recordedFailure(error.code, error.message),
     };
   return { type: 'tool.failed', at, key: call.key, outcome: 'error', error: recordedError(error, 'TOOL_FAILED') };
+}
+
+/** What the host's code threw without meaning to answer; null for a refusal, whether of a guard, of a pipe or of a person. */
+function faultBehind(error: unknown): { thrown: unknown } | null {
+  if (AgentRunsError.is(error, 'APPROVAL_DENIED') || AgentRunsError.is(error, 'QUESTION_NOT_ANSWERED')) return null;
+  if (!AgentRunsError.is(error, 'TOOL_DENIED') && !AgentRunsError.is(error, 'INVALID_ARGUMENTS'))
+    return { thrown: error };
+  // An exception made for callers has a response; anything else in a guard or a pipe is a mistake.
+  const isMeant = error.cause === undefined || thrownProperty(error.cause, 'getResponse') !== undefined;
+  return isMeant ? null : { thrown: error.cause };
 }
 
 /** What the method returned, normalised once; or, where that has no JSON form, what follows from it. */
@@ -253,6 +273,12 @@ function timedOut(
     end: 'result' as const,
     entries: [{ type: 'tool.failed', at, key: call.key, outcome: 'error', error }] satisfies [ToolFailed],
   };
+  environment.warn('a tool did not finish in time', {
+    runId: environment.run.id,
+    operation: call.key,
+    tool: tool.name,
+    limitMs,
+  });
   if (!entered) return { end: 'result', entries: [unlessBegun(call, failed.entries[0], error.message)] };
   void zombie.then(() =>
     environment.warn('a tool ended after its timeout; its result was discarded', {

@@ -16,6 +16,11 @@ export function thrownStack(thrown: unknown): RecordedText {
   return recordedText(lines.join('\n'));
 }
 
+/** The class of a thrown value, as far as it tells. */
+export function thrownName(thrown: unknown): string {
+  return recordedError(thrown, '').name ?? 'not an error';
+}
+
 function headOf(thrown: unknown): string {
   const { name = 'Error', code, message } = recordedError(thrown, '');
   // On one line: a message cannot pass for frames, nor for another entry of the log.

@@ -155,7 +155,7 @@ export class AnswerInteraction {
         `Edited arguments cannot be checked here: ${asked.agent}@${asked.version} with tool ${asked.tool}, as run ${asked.runId} uses it, is not registered in this process.`,
       );
     }
-    const parsed = await parseCall(this.ports.clock, tool, edited);
+    const parsed = await parseCall(this.ports, tool, edited, fieldsOf(asked));
     const problems = parsed.ok ? addedArguments(tool.inputSchema, edited, asked.arguments ?? {}) : parsed.problems;
     if (!parsed.ok || problems.length > 0) {
       const told = firstProblems(problems);
@@ -179,7 +179,13 @@ export class AnswerInteraction {
   /** The rule sees the edited arguments too: it may demand another approver than the one the ask was for. */
   private async checkRule(asked: Interaction, tool: ToolDefinition, input: JsonObject): Promise<void> {
     const { actor } = await this.callers.load(asked.runId);
-    const verdict = await approvalOf(tool, input, { runId: asked.runId, callId: asked.callId ?? '', actor });
+    const verdict = await approvalOf(
+      this.ports,
+      tool,
+      input,
+      { runId: asked.runId, callId: asked.callId ?? '', actor },
+      fieldsOf(asked),
+    );
     const role = verdict?.approverRole;
     if (role === undefined || role === asked.approverRole) return;
     throw new InvalidArgumentsError(
@@ -217,4 +223,8 @@ function refusal(asked: Interaction): Error {
     return new InteractionExpiredError(`Interaction ${asked.id} expired before it was decided.`, { details });
   const by = asked.decision ? ` by ${asked.decision.by}` : '';
   return new AlreadyDecidedError(`Interaction ${asked.id} is ${asked.status}${by} already.`, { details });
+}
+
+function fieldsOf({ runId, operationKey }: Interaction): { runId: string; operation: string } {
+  return { runId, operation: operationKey };
 }

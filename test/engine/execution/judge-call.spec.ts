@@ -4,11 +4,15 @@ import { parseCall } from '../../../lib/engine/execution/judge-call.js';
 import { tool, type ToolOptions } from '../../support/engine-harness.js';
 import { ManualClock } from '../../support/manual-clock.js';
 
+const ignore = () => undefined;
+const SILENT = { debug: ignore, info: ignore, warn: ignore, error: ignore };
+
 const parsed = (args: JsonObject, parse: NonNullable<ToolOptions['parse']>) =>
   parseCall(
-    new ManualClock(),
+    { clock: new ManualClock(), log: SILENT },
     tool('pay', () => null, { parse }),
     args,
+    { runId: 'r', operation: 'r1.m1.t0' },
   );
 
 describe('The arguments of a call', () => {
