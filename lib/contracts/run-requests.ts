@@ -127,7 +127,7 @@ export interface PendingInteractionsOptions {
   /** Default `pending`. */
   status?: InteractionStatus;
   after?: string;
-  /** 1-100, default 50. */
+  /** 1-100, default 50. A page ends sooner after 4 MiB of JSON text. */
   limit?: number;
 }
 
@@ -172,7 +172,7 @@ export interface ListOptions {
 export interface EventOptions {
   /** Sequence already seen; default 0. */
   after?: number;
-  /** 1-500, default 500. */
+  /** 1-500, default 500. A page ends sooner after 4 MiB of JSON text. */
   limit?: number;
   /** `full` carries content; `lifecycle` carries digests instead. Default `full`. */
   projection?: 'full' | 'lifecycle';

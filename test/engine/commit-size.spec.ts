@@ -139,6 +139,38 @@ describe('a store that takes little at once', () => {
     expect((await store.load('run-1'))?.run.status).toBe('waiting');
   });
 
+  it('OPS-3: pages of events and interactions end where they are large, after one of them at least', async () => {
+    const large = 'x'.repeat(3_000_000);
+    const calls = [1, 2, 3].map((n) => ({ name: 'pay', args: { n, memo: large } }));
+    const memory = new MemoryRunStore();
+    await memory.open();
+    const { runs } = await engineOver(memory, agent(scriptedModel([{ calls }, { text: 'done' }]), [pay]));
+    await runs.start({ agent: 'support', prompt: large, runId: 'run-1' });
+    await until(async () => (await memory.load('run-1'))?.run.status === 'waiting', 'the asks');
+    const pages: number[] = [];
+    const ids: string[] = [];
+    for (let after: string | undefined; ;) {
+      const page = await runs.pendingInteractions({ runId: 'run-1', ...(after !== undefined && { after }) });
+      pages.push(page.interactions.length);
+      ids.push(...page.interactions.map(({ id }) => id));
+      if (page.nextCursor === undefined) break;
+      after = page.nextCursor;
+    }
+    expect(pages).toEqual([1, 1, 1]);
+    expect(new Set(ids).size).toBe(3);
+    const sequences: number[] = [];
+    let turns = 0;
+    for (let after = 0; ; turns += 1) {
+      const { events, nextCursor } = await runs.events('run-1', { after });
+      if (events.length === 0) break;
+      sequences.push(...events.map(({ id }) => id));
+      after = nextCursor;
+    }
+    expect(turns).toBeGreaterThan(1);
+    expect(sequences).toEqual(sequences.map((_, index) => index + 1));
+    expect((await memory.load('run-1'))?.run.sequence).toBe(sequences.length);
+  });
+
   it('STR-1: a message is accepted without a look at those that wait', async () => {
     await begin([{ name: 'pay', args: {} }]);
     await reaches('waiting');

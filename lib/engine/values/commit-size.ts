@@ -4,16 +4,12 @@ export function jsonBytes(value: unknown): number {
 }
 
 /**
- * How many of these, in order, one commit takes beside what it holds already. Of a commit that is empty at least one: it was let in by itself, and waiting would
- * not make it smaller.
+ * How many of these, in order, one commit or page takes beside what it holds already. Of one that is empty at least one: it was let in by itself, and waiting
+ * would not make it smaller.
  */
-export function countThatFits(
-  items: readonly unknown[],
-  beside: readonly unknown[],
-  maxCommitBytes = Infinity,
-): number {
-  if (maxCommitBytes === Infinity) return items.length;
-  let room = maxCommitBytes - (beside.length === 0 ? 0 : jsonBytes(beside));
+export function countThatFits(items: readonly unknown[], beside: readonly unknown[], maxBytes = Infinity): number {
+  if (maxBytes === Infinity) return items.length;
+  let room = maxBytes - (beside.length === 0 ? 0 : jsonBytes(beside));
   for (const [index, item] of items.entries()) {
     room -= jsonBytes(item) + 1;
     if (room < 0 && (index > 0 || beside.length > 0)) return index;

@@ -2,6 +2,7 @@
 import { INTERACTION_STATUSES } from '../../contracts/interaction.js';
 import type { SequencedEntry } from '../../contracts/journal-entry.js';
 import type { Message } from '../../contracts/message.js';
+import type { InteractionQuery } from '../../contracts/ports/run-store.port.js';
 import type {
   EventOptions,
   ListOptions,
@@ -30,6 +31,7 @@ import type { RunSignals } from '../run-signals.js';
 import { effectsNote } from '../session-effects.js';
 import { readHistory } from '../sessions.js';
 import type { Unanswered } from '../unanswered.js';
+import { countThatFits } from '../values/commit-size.js';
 import {
   invalid,
   readDuration,
@@ -45,6 +47,8 @@ const INTERACTION_FILTERS: ReadonlySet<string> = new Set(['after', 'runId', 'ses
 const MAX_PAGE = 100;
 const DEFAULT_PAGE = 50;
 const MAX_EVENTS = 500;
+/** JSON text of a page of events or interactions, of which it has at least one. */
+const MAX_PAGE_BYTES = 4 * 1024 * 1024;
 /** How often a waiter looks again for what other processes did. */
 const LOOK_AGAIN_MS = 500;
 
@@ -117,13 +121,17 @@ export class ReadRuns {
         problems.push({ field, problem: 'must be text' });
     }
     if (problems.length > 0) throw invalid(problems);
-    const page = await this.ports.store.interactions({
+    const query: InteractionQuery = {
       ...filters,
       statuses: [status],
       limit,
       ...(Object.keys(metadata).length > 0 && { metadata }),
       ...(after !== undefined && { cursor: after }),
-    });
+    };
+    let page = await this.ports.store.interactions(query);
+    const fitting = countThatFits(page.items, [], MAX_PAGE_BYTES);
+    // The store gives the cursor behind a page that ends sooner.
+    if (fitting < page.items.length) page = await this.ports.store.interactions({ ...query, limit: fitting });
     return {
       interactions: page.items.map(presentInteraction),
       ...(page.nextCursor !== undefined && { nextCursor: page.nextCursor }),
@@ -207,7 +215,9 @@ export class ReadRuns {
       );
     const show: (entry: SequencedEntry) => RunEvent | LifecycleRunEvent =
       projection === 'full' ? fullEvent : lifecycleEvent;
-    return { events: page.entries.map(show), nextCursor: page.entries.at(-1)?.sequence ?? after };
+    const events = page.entries.map(show);
+    const shown = events.slice(0, countThatFits(events, [], MAX_PAGE_BYTES));
+    return { events: shown, nextCursor: page.entries[shown.length - 1]?.sequence ?? after };
   }
 
   private async read(runId: string, upTo?: number): Promise<NonNullable<Awaited<ReturnType<typeof readRunState>>>> {

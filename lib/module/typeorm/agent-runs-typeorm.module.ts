@@ -1,4 +1,5 @@
 import { type DynamicModule, Module } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
 import { getDataSourceToken } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { type Duration, parseTimerDuration } from '../../contracts/duration.js';
@@ -37,23 +38,37 @@ export class AgentRunsTypeOrmModule {
       providers: [
         {
           provide: RunStore,
-          useFactory: (source: DataSource) =>
-            new TypeOrmRunStore(source, {
+          useFactory: async (modules: ModulesContainer, source?: DataSource) =>
+            new TypeOrmRunStore(source ?? (await missing(dataSource, modules)), {
               ...(migrate !== undefined && { migrate }),
               ...(statementTimeoutMs !== undefined && { statementTimeoutMs }),
             }),
-          inject: [token],
+          inject: [ModulesContainer, { token, optional: true }],
         },
-        { provide: AGENT_RUNS_STORE_CHECK, useFactory: poolCheck, inject: [token] },
+        { provide: AGENT_RUNS_STORE_CHECK, useFactory: poolCheck, inject: [{ token, optional: true }] },
       ],
       exports: [RunStore, AGENT_RUNS_STORE_CHECK],
     };
   }
 }
 
+/**
+ * One that is provided and could not be made says why itself, and ends the boot.
+ * @throws InvalidConfigurationError where no module provides it
+ */
+function missing(name: string, modules: ModulesContainer): Promise<never> {
+  const token = getDataSourceToken(name);
+  if ([...modules.values()].some(({ providers }) => providers.has(token))) return new Promise(() => undefined);
+  const advice = name === 'default' ? '' : ` with name: '${name}'`;
+  throw new InvalidConfigurationError([
+    `AgentRunsTypeOrmModule.forRoot: there is no data source "${name}". Import TypeOrmModule.forRoot${advice}, or give the name of yours as the option dataSource.`,
+  ]);
+}
+
 /** A transactional tool holds one connection while our own statements need another. */
-function poolCheck(source: DataSource): StoreCheck {
+function poolCheck(source?: DataSource): StoreCheck {
   return ({ transactionalTools }) => {
+    if (!source) return [];
     const size = connectionPoolSize(source.options);
     if (size === null || size >= 2 || transactionalTools.length === 0) return [];
     return [

@@ -46,6 +46,22 @@ const sqlite = (name?: string) =>
   });
 
 describe("Runs in the host's database", () => {
+  it.each([
+    ['orders', /no data source "orders".* name: 'orders'.* option dataSource/],
+    [undefined, /no data source "default"/],
+  ])('CFG-10: a data source that is missing (%s) is told by the name of the option', async (dataSource, told) => {
+    const boot = bootHost({
+      imports: [
+        ...(dataSource === undefined ? [] : [sqlite()]),
+        AgentRunsTypeOrmModule.forRoot({ ...(dataSource !== undefined && { dataSource }) }),
+      ],
+      providers: [agentWith([])],
+      runs: quiet,
+    });
+    await expect(boot).rejects.toMatchObject({ code: 'INVALID_CONFIGURATION' });
+    await expect(boot).rejects.toThrow(told);
+  });
+
   it("CFG-10: lives on the host's data source, by its name, and leaves its connection open", async () => {
     const app = await bootHost({
       imports: [sqlite(), sqlite('second'), AgentRunsTypeOrmModule.forRoot({ dataSource: 'second', migrate: true })],
