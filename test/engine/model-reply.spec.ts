@@ -554,6 +554,7 @@ describe('a model client of the host', () => {
   const stop = (...content: unknown[]) => ({ content, finishReason: 'stop', usage: {} });
   const circle: Record<string, unknown> = { type: 'opaque' };
   circle.value = circle;
+  const nested = (levels: number) => Array.from({ length: levels }).reduce<unknown>((inner) => [inner], 1);
   const nonsense: [what: string, reply: unknown, field: string][] = [
     ['nothing', undefined, 'content'],
     ['null', null, 'content'],
@@ -573,6 +574,8 @@ describe('a model client of the host', () => {
     ['options that are text', stop({ type: 'text', text: 'a', providerOptions: 'b' }), 'content[0].providerOptions'],
     ['a number beyond JSON', stop({ type: 'opaque', value: 5n }), 'JSON'],
     ['a circle', stop(circle), 'JSON'],
+    ['a part of 4,000 levels', stop({ type: 'opaque', value: nested(4_000) }), 'deeper'],
+    ['a part of 100,000 levels', stop({ type: 'opaque', value: nested(100_000) }), 'JSON'],
     ['a getter that throws', { get content() { throw new Error('no'); }, finishReason: 'stop' }, 'JSON'], // prettier-ignore
     ['a call without arguments', stop({ type: 'tool-call', callId: 'x', name: 'work' }), 'content[0].argumentsText'],
     ['a call without a name', stop({ type: 'tool-call', callId: 'x', argumentsText: '{}' }), 'content[0].name'],

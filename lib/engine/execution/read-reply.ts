@@ -5,6 +5,7 @@ import type { ModelReply, ModelReplyPart } from '../../contracts/ports/model-cli
 import { settledUsage, type Usage } from '../../contracts/usage.js';
 import type { RunState } from '../journal/run-state.js';
 import { isBlankText } from '../../contracts/blank-text.js';
+import { MAX_JSON_DEPTH } from '../values/json-path.js';
 import { isLargerThan } from '../values/json-text-size.js';
 import { recordedFailure, recordedText } from '../values/recorded-error.js';
 
@@ -112,6 +113,7 @@ function copyOf(value: unknown): { reply: ModelReply; contentText: string } | st
     if (!Array.isArray(content)) return 'content must be a list of parts';
     const contentText = JSON.stringify(content);
     const parts = JSON.parse(contentText) as JsonValue[];
+    if (isDeeperThan(parts, MAX_JSON_DEPTH)) return `content is nested deeper than ${MAX_JSON_DEPTH} levels`;
     const problem = parts.map(partProblem).find((found) => found !== null);
     if (problem !== undefined) return problem;
     if (typeof finishReason !== 'string') return `finishReason must be one of: ${FINISH_REASONS.join(', ')}`;
@@ -127,6 +129,16 @@ function copyOf(value: unknown): { reply: ModelReply; contentText: string } | st
   } catch {
     return 'it has no JSON form';
   }
+}
+
+/** Level by level: what is deep enough ends the process's stack in whoever walks it by recursion. */
+function isDeeperThan(root: JsonValue, levels: number): boolean {
+  let level = [root];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > levels) return true;
+    level = level.flatMap((value) => (typeof value === 'object' && value !== null ? Object.values(value) : []));
+  }
+  return false;
 }
 
 /** Every field of a part that has to be there, by the part's type. */
