@@ -77,9 +77,7 @@ export function lifecycleFacts(entry: JournalEntry): Record<string, string | num
     facts.by = decision.by;
     if ('arguments' in decision) facts.isEdited = true;
   }
-  if (entry.type === 'model.completed') {
-    facts.calls = entry.calls.length;
-    if (entry.usage.totalTokens !== undefined) facts.totalTokens = entry.usage.totalTokens;
-  }
+  if (entry.type === 'model.completed') facts.calls = entry.calls.length;
+  if ('usage' in entry && entry.usage?.totalTokens !== undefined) facts.totalTokens = entry.usage.totalTokens;
   return facts;
 }

@@ -53,6 +53,10 @@ describe('the end of a reply', () => {
     if (expected === 'good') return expect(run).toMatchObject({ status: 'completed', output: 'done' });
     const [failed] = await entriesOf(store, run.id, 'model.attempt_failed');
     expect(failed).toMatchObject({ key: 'r1.m1', attempt: 1, usage: { totalTokens: 15 } });
+    // What it cost and how it ended reach observers, what it said does not.
+    const told = engine.told.find(({ type }) => type === 'model.attempt_failed');
+    expect(told?.details).toMatchObject({ totalTokens: 15, finishReason: failed?.finishReason });
+    expect(JSON.stringify(told)).not.toContain('Half an ans');
     // The tokens of the reply that was not used were spent all the same.
     expect(run.usage.totalTokens).toBe(expected === 'repeated' ? 30 : 15);
     if (expected === 'repeated') {
