@@ -128,7 +128,8 @@ function compile(host, directory) {
     types: ['node'],
     typeRoots: [path.join(root, 'node_modules/@types')],
   };
-  writeFileSync(path.join(directory, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['src/main.ts'] }));
+  writeFileSync(path.join(directory, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['src'] }));
+  // Before the test of the host is written, which has globals of its runner.
   run(process.execPath, [path.join(root, 'node_modules/typescript/bin/tsc'), '-p', '.'], directory);
 }
 
