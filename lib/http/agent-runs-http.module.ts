@@ -12,6 +12,7 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
+import type { HttpRequestLike } from './access/actor-resolver.port.js';
 import { ActorGuard } from './access/actor.guard.js';
 import { RunAccess } from './access/run-access.service.js';
 import { AgentRunsController } from './agent-runs.controller.js';
@@ -41,7 +42,7 @@ export class AgentRunsHttpModule implements NestModule {
   ) {}
 
   /** @throws InvalidConfigurationError listing every problem of the options */
-  static register(options: AgentRunsHttpOptions): DynamicModule {
+  static register<Request extends object = HttpRequestLike>(options: AgentRunsHttpOptions<Request>): DynamicModule {
     checkHttpOptions(options);
     const { path = 'agents', guards = [], imports = [], actorResolver, authorize, features = {} } = options;
     const controllers = [AgentRunsController, RunPeopleController].map((routes) => {
@@ -80,7 +81,7 @@ type RouteClass = abstract new (...args: any[]) => object;
 
 function controllerFor(
   routes: RouteClass,
-  { version }: AgentRunsHttpOptions,
+  { version }: Pick<AgentRunsHttpOptions, 'version'>,
   path: string,
   guards: (Type<CanActivate> | CanActivate)[],
 ): Type {

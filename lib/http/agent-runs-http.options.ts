@@ -1,6 +1,6 @@
 import type { CanActivate, ControllerOptions, ModuleMetadata, Type } from '@nestjs/common';
 import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
-import type { ActorResolver, ActorResolverFunction } from './access/actor-resolver.port.js';
+import type { ActorResolver, ActorResolverFunction, HttpRequestLike } from './access/actor-resolver.port.js';
 import type { RunAuthorizer, RunAuthorizerFunction } from './access/run-authorizer.port.js';
 
 /** Verbs that are off unless asked for. */
@@ -9,8 +9,11 @@ export interface AgentRunsHttpFeatures {
   takeover?: boolean;
 }
 
-/** All of it is structure and fixed at registration. */
-export interface AgentRunsHttpOptions {
+/**
+ * All of it is structure and fixed at registration.
+ * @typeParam Request what `actorResolver` takes, inferred by `register`
+ */
+export interface AgentRunsHttpOptions<Request extends object = HttpRequestLike> {
   /** Where the routes hang, under the host's global prefix and version. Default `agents`. */
   path?: string;
   /** The host's guards, classes or instances, run in this order before anything else. Classes are made in this module: import what they need. */
@@ -20,7 +23,7 @@ export interface AgentRunsHttpOptions {
   /** As for `@Controller({ version })`. Default: the host's default version. */
   version?: ControllerOptions['version'];
   /** Who makes a request: a class (made in this module), the string or symbol of an imported provider, or a function. */
-  actorResolver: Type<ActorResolver> | string | symbol | ActorResolverFunction;
+  actorResolver: Type<ActorResolver<Request>> | string | symbol | ActorResolverFunction<Request>;
   /** Who may do what: a class, the string or symbol of an imported provider, or a function. Default: everybody who passes the guards. */
   authorize?: Type<RunAuthorizer> | string | symbol | RunAuthorizerFunction;
   features?: AgentRunsHttpFeatures;
@@ -40,7 +43,7 @@ const OPTION_NAMES = new Set<string>([
 ]);
 
 /** @throws InvalidConfigurationError listing every problem */
-export function checkHttpOptions(options: AgentRunsHttpOptions): void {
+export function checkHttpOptions<Request extends object>(options: AgentRunsHttpOptions<Request>): void {
   const problems: string[] = [];
   const report = (problem: string) => problems.push(`AgentRunsHttpModule.register: ${problem}`);
   if (typeof options !== 'object' || options === null) {

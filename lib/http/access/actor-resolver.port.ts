@@ -4,7 +4,7 @@
  */
 import type { Actor } from '../../contracts/actor.js';
 
-/** What is promised of a request on every adapter; Express' and Fastify's requests both fit. */
+/** What is promised of a request on every adapter, for hosts that do not name their adapter's type. */
 export interface HttpRequestLike {
   headers: Readonly<Record<string, string | string[] | undefined>>;
   [property: string]: unknown;
@@ -13,12 +13,13 @@ export interface HttpRequestLike {
 /** Null or undefined, or an actor without an id: not logged in, answered with 401. */
 export type ResolvedActor = Actor | null | undefined;
 
-export interface ActorResolver {
+/** @typeParam Request what the host's adapter gives, such as Express' `Request`; a class that implements this may name any, here or at its method */
+export interface ActorResolver<Request extends object = object> {
   /** A throw is the host's own answer: a Nest `HttpException` is passed on as it is. */
-  resolve(request: HttpRequestLike): ResolvedActor | Promise<ResolvedActor>;
+  resolve(request: Request): ResolvedActor | Promise<ResolvedActor>;
 }
 
-/** The same as a function. Declared as a method so that it may ask for the adapter's own request type. */
-export type ActorResolverFunction = {
-  resolve(request: HttpRequestLike): ResolvedActor | Promise<ResolvedActor>;
-}['resolve'];
+/** The same as a function. */
+export type ActorResolverFunction<Request extends object = HttpRequestLike> = (
+  request: Request,
+) => ResolvedActor | Promise<ResolvedActor>;
