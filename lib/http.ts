@@ -14,6 +14,10 @@ export type {
   RunScope,
 } from './http/access/run-authorizer.port.js';
 export { AgentRunsHttpModule } from './http/agent-runs-http.module.js';
-export type { AgentRunsHttpFeatures, AgentRunsHttpOptions } from './http/agent-runs-http.options.js';
+export type {
+  AgentRunsHttpFeatures,
+  AgentRunsHttpOptions,
+  SecurityRequirement,
+} from './http/agent-runs-http.options.js';
 export type { HttpProblemBody, HttpProblemCode } from './http/answer/http-problem.error.js';
 export { AgentRunsExceptionFilter } from './http/answer/agent-runs-exception.filter.js';

@@ -44,7 +44,15 @@ export class AgentRunsHttpModule implements NestModule {
   /** @throws InvalidConfigurationError listing every problem of the options */
   static register<Request extends object = HttpRequestLike>(options: AgentRunsHttpOptions<Request>): DynamicModule {
     checkHttpOptions(options);
-    const { path = 'agents', guards = [], imports = [], actorResolver, authorize, features = {} } = options;
+    const {
+      path = 'agents',
+      guards = [],
+      imports = [],
+      actorResolver,
+      authorize,
+      features = {},
+      security = [],
+    } = options;
     const controllers = [AgentRunsController, RunPeopleController].map((routes) => {
       return controllerFor(routes, options, path, guards);
     });
@@ -64,7 +72,7 @@ export class AgentRunsHttpModule implements NestModule {
           ? { provide: RUN_AUTHORIZER, useValue: null }
           : providerOf(RUN_AUTHORIZER, 'authorize', authorize),
         // Awaited before the application is created, hence before a host makes its Swagger document.
-        { provide: HTTP_DOCUMENTATION, useFactory: () => documentRoutes(controllers) },
+        { provide: HTTP_DOCUMENTATION, useFactory: () => documentRoutes(controllers, security) },
       ],
     };
   }
@@ -90,6 +98,8 @@ function controllerFor(
   @UseInterceptors(HttpAnswerInterceptor)
   @UseFilters(AgentRunsExceptionFilter)
   class RunsController extends routes {}
+  // Names the operations in the host's OpenAPI document: apart from those of its own controllers and of other registrations.
+  Object.defineProperty(RunsController, 'name', { value: `AgentRuns_${path.replace(/\W+/g, '_')}` });
   return RunsController;
 }
 

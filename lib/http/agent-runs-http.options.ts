@@ -9,6 +9,9 @@ export interface AgentRunsHttpFeatures {
   takeover?: boolean;
 }
 
+/** A security scheme of the host's OpenAPI document by its name, or a Security Requirement Object: schemes that are needed together, with their scopes. */
+export type SecurityRequirement = string | Record<string, string[]>;
+
 /**
  * All of it is structure and fixed at registration.
  * @typeParam Request what `actorResolver` takes, inferred by `register`
@@ -27,6 +30,11 @@ export interface AgentRunsHttpOptions<Request extends object = HttpRequestLike> 
   /** Who may do what: a class, the string or symbol of an imported provider, or a function. Default: everybody who passes the guards. */
   authorize?: Type<RunAuthorizer> | string | symbol | RunAuthorizerFunction;
   features?: AgentRunsHttpFeatures;
+  /**
+   * What the OpenAPI document says of the guards: any one of these lets a client in, such as `['bearer']` or `[{ oauth2: ['runs'] }]`. Documents only.
+   * Default: the routes claim nothing.
+   */
+  security?: SecurityRequirement[];
   /** Says that the routes need no guards of their own, e.g. because `APP_GUARD` covers them. Default false: no guards is a boot error. */
   allowUnguarded?: boolean;
 }
@@ -39,6 +47,7 @@ const OPTION_NAMES = new Set<string>([
   'actorResolver',
   'authorize',
   'features',
+  'security',
   'allowUnguarded',
 ]);
 
@@ -50,7 +59,7 @@ export function checkHttpOptions<Request extends object>(options: AgentRunsHttpO
     throw new InvalidConfigurationError(['AgentRunsHttpModule.register: an options object is needed.']);
   }
   for (const name of Object.keys(options)) if (!OPTION_NAMES.has(name)) report(`there is no option "${name}".`);
-  const { path, guards, actorResolver, authorize, features, allowUnguarded } = options;
+  const { path, guards, actorResolver, authorize, features, security, allowUnguarded } = options;
   if (path !== undefined && (typeof path !== 'string' || !/^\/?[^\s/?#*]+(\/[^\s/?#*]+)*\/?$/.test(path))) {
     report(`path is ${JSON.stringify(path)}. Give segments like 'agents' or 'api/agents'.`);
   }
@@ -73,7 +82,17 @@ export function checkHttpOptions<Request extends object>(options: AgentRunsHttpO
     if (name !== 'takeover') report(`there is no feature "${name}".`);
     else if (typeof value !== 'boolean') report('features.takeover is neither true nor false.');
   }
+  if (security !== undefined && !(Array.isArray(security) && security.every(isSecurityRequirement))) {
+    report("security is no list of scheme names and requirements. Give one like ['bearer'] or [{ oauth2: ['runs'] }].");
+  }
   if (problems.length > 0) throw new InvalidConfigurationError(problems);
 }
 
 const isProviderLike = (value: unknown) => ['function', 'string', 'symbol'].includes(typeof value) && value !== '';
+
+const isName = (value: unknown) => typeof value === 'string' && value !== '';
+
+function isSecurityRequirement(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return isName(value);
+  return Object.values(value).every((scopes) => Array.isArray(scopes) && scopes.every(isName));
+}

@@ -38,7 +38,14 @@ describe('AgentRunsHttpModule.register', () => {
 
   it('CFG-1: lists every problem at once', () => {
     expect(
-      problemsOf({ path: '', guards: [undefined], authorize: 1, features: { takeover: 1, magic: true }, prefix: 'x' }),
+      problemsOf({
+        path: '',
+        guards: [undefined],
+        authorize: 1,
+        features: { takeover: 1, magic: true },
+        security: 'bearer',
+        prefix: 'x',
+      }),
     ).toEqual([
       expect.stringContaining('"prefix"'),
       expect.stringContaining('path'),
@@ -47,8 +54,19 @@ describe('AgentRunsHttpModule.register', () => {
       expect.stringContaining('authorize'),
       expect.stringContaining('features.takeover'),
       expect.stringContaining('"magic"'),
+      expect.stringContaining('security'),
     ]);
     expect(problemsOf(undefined)).toHaveLength(1);
+  });
+
+  it('takes names of security schemes and requirements, and nothing else', () => {
+    const problems = (security: unknown) => problemsOf({ guards: [guard], actorResolver, security });
+    for (const security of [[], ['bearer'], [{ bearer: [], key: [] }, { oauth2: ['runs'] }], [{}]]) {
+      expect([security, problems(security)]).toEqual([security, []]);
+    }
+    for (const security of ['bearer', [''], [null], [1], [{ bearer: 'x' }], [{ bearer: [1] }], { bearer: [] }]) {
+      expect([security, problems(security)]).toEqual([security, [expect.stringContaining('security')]]);
+    }
   });
 
   it('makes a controller of its own for each registration', () => {

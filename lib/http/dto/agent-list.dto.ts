@@ -1,6 +1,6 @@
 import { ApiField } from './api-field.decorator.js';
 
-export class AgentToolDto {
+export class AgentRunsToolDto {
   @ApiField({ type: String })
   name!: string;
 
@@ -14,26 +14,26 @@ export class AgentToolDto {
   approval!: string;
 }
 
-export class AgentVersionDto {
+export class AgentRunsAgentVersionDto {
   @ApiField({ type: String })
   version!: string;
 
   @ApiField({ type: String })
   hash!: string;
 
-  @ApiField({ type: () => AgentToolDto, isArray: true })
-  tools!: AgentToolDto[];
+  @ApiField({ type: () => AgentRunsToolDto, isArray: true })
+  tools!: AgentRunsToolDto[];
 }
 
-export class AgentDto {
+export class AgentRunsAgentDto {
   @ApiField({ type: String })
   name!: string;
 
-  @ApiField({ type: () => AgentVersionDto, isArray: true })
-  versions!: AgentVersionDto[];
+  @ApiField({ type: () => AgentRunsAgentVersionDto, isArray: true })
+  versions!: AgentRunsAgentVersionDto[];
 }
 
-export class AgentListDto {
-  @ApiField({ type: () => AgentDto, isArray: true })
-  agents!: AgentDto[];
+export class AgentRunsAgentListDto {
+  @ApiField({ type: () => AgentRunsAgentDto, isArray: true })
+  agents!: AgentRunsAgentDto[];
 }

@@ -22,6 +22,7 @@ export interface ApiFieldOptions {
 
 const FIELDS = new Map<object, Map<string, ApiFieldOptions>>();
 
+/** A field of a schema. The class names the schema in the host's document: `AgentRuns…`, which none of the host's own DTOs is called. */
 export function ApiField(options: ApiFieldOptions): PropertyDecorator {
   return (prototype, name) => {
     const fields = FIELDS.get(prototype) ?? new Map<string, ApiFieldOptions>();

@@ -1,11 +1,11 @@
 import { ApiField, ApiOptionalField } from './api-field.decorator.js';
 
-export class AgentRunBudgetDto {
+export class AgentRunsBudgetDto {
   @ApiField({ type: Number, minimum: 1, description: 'Tokens, over the whole run.' })
   maxTotalTokens!: number;
 }
 
-export class AgentRunBudgetGrantDto {
+export class AgentRunsBudgetGrantDto {
   @ApiField({ type: Number, description: 'Tokens that were added.' })
   amount!: number;
 
@@ -19,7 +19,7 @@ export class AgentRunBudgetGrantDto {
   at!: string;
 }
 
-export class AgentRunBudgetStatusDto {
+export class AgentRunsBudgetStatusDto {
   @ApiOptionalField({ type: Number, description: 'Absent without a limit.' })
   maxTotalTokens?: number;
 
@@ -29,11 +29,11 @@ export class AgentRunBudgetStatusDto {
   @ApiOptionalField({ type: Number, description: 'Absent without a limit; 0 when it was overshot.' })
   remaining?: number;
 
-  @ApiField({ type: () => AgentRunBudgetGrantDto, isArray: true })
-  grants!: AgentRunBudgetGrantDto[];
+  @ApiField({ type: () => AgentRunsBudgetGrantDto, isArray: true })
+  grants!: AgentRunsBudgetGrantDto[];
 }
 
-export class DecideBudgetDto {
+export class AgentRunsDecideBudgetDto {
   @ApiField({ enum: ['grant', 'deny'], description: '`deny` ends the run.' })
   decision!: string;
 

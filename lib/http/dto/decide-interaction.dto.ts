@@ -3,7 +3,7 @@ import { ApiOptionalField } from './api-field.decorator.js';
 const OBJECT = { type: 'object', additionalProperties: true };
 
 /** Exactly one of `decision`, for an approval, and `action`, for a question. */
-export class DecideInteractionDto {
+export class AgentRunsDecideInteractionDto {
   @ApiOptionalField({ enum: ['approve', 'deny'], description: 'For an approval.' })
   decision?: string;
 

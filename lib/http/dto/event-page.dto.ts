@@ -1,6 +1,6 @@
 import { ApiField } from './api-field.decorator.js';
 
-export class AgentRunEventDto {
+export class AgentRunsEventDto {
   @ApiField({ type: Number, description: 'Its sequence within the run: 1, 2, 3 …' })
   id!: number;
 
@@ -11,9 +11,9 @@ export class AgentRunEventDto {
   data!: Record<string, unknown>;
 }
 
-export class AgentRunEventPageDto {
-  @ApiField({ type: () => AgentRunEventDto, isArray: true })
-  events!: AgentRunEventDto[];
+export class AgentRunsEventPageDto {
+  @ApiField({ type: () => AgentRunsEventDto, isArray: true })
+  events!: AgentRunsEventDto[];
 
   @ApiField({ type: Number, description: 'Give it as `after`.' })
   nextCursor!: number;

@@ -5,7 +5,7 @@ const TIME = { type: String, format: 'date-time' };
 const OBJECT = { type: 'object', additionalProperties: true };
 const NULLABLE_TEXT = { type: String, nullable: true };
 
-export class AgentRunActorDto {
+export class AgentRunsActorDto {
   @ApiField({ type: String })
   id!: string;
 
@@ -13,7 +13,7 @@ export class AgentRunActorDto {
   roles?: string[];
 }
 
-export class AgentRunQuestionDto {
+export class AgentRunsQuestionDto {
   @ApiField({ type: String, description: 'Its answer has this name.' })
   id!: string;
 
@@ -31,7 +31,7 @@ export class AgentRunQuestionDto {
 }
 
 /** An approval or a question of a run. */
-export class AgentRunInteractionDto {
+export class AgentRunsInteractionDto {
   @ApiField({ type: String })
   id!: string;
 
@@ -47,13 +47,13 @@ export class AgentRunInteractionDto {
   @ApiField({ type: String })
   version!: string;
 
-  @ApiField({ type: () => AgentRunActorDto, nullable: true, description: 'Who started the run.' })
-  actor!: AgentRunActorDto | null;
+  @ApiField({ type: () => AgentRunsActorDto, nullable: true, description: 'Who started the run.' })
+  actor!: AgentRunsActorDto | null;
 
   @ApiField({ enum: ['approval', 'question'] })
   kind!: string;
 
-  @ApiField({ enum: INTERACTION_STATUSES, enumName: 'AgentRunInteractionStatus' })
+  @ApiField({ enum: INTERACTION_STATUSES, enumName: 'AgentRunsInteractionStatus' })
   status!: string;
 
   @ApiField({ type: String, example: 'r1.m1.t0' })
@@ -83,8 +83,8 @@ export class AgentRunInteractionDto {
   @ApiField({ ...NULLABLE_TEXT, description: 'Only actors with this role may decide.' })
   approverRole!: string | null;
 
-  @ApiField({ type: () => AgentRunQuestionDto, isArray: true, nullable: true })
-  questions!: AgentRunQuestionDto[] | null;
+  @ApiField({ type: () => AgentRunsQuestionDto, isArray: true, nullable: true })
+  questions!: AgentRunsQuestionDto[] | null;
 
   @ApiField({ ...OBJECT, nullable: true, description: 'What was decided and by whom; null while it is open.' })
   decision!: Record<string, unknown> | null;
@@ -99,9 +99,9 @@ export class AgentRunInteractionDto {
   decidedAt?: string;
 }
 
-export class AgentRunInteractionListDto {
-  @ApiField({ type: () => AgentRunInteractionDto, isArray: true })
-  interactions!: AgentRunInteractionDto[];
+export class AgentRunsInteractionListDto {
+  @ApiField({ type: () => AgentRunsInteractionDto, isArray: true })
+  interactions!: AgentRunsInteractionDto[];
 
   @ApiOptionalField({ type: String, description: 'Give it as `after`; absent on the last page.' })
   nextCursor?: string;

@@ -1,6 +1,6 @@
 import { ApiField } from './api-field.decorator.js';
 
-export class AgentRunMessageListDto {
+export class AgentRunsMessageListDto {
   @ApiField({ type: 'array', items: { type: 'object', additionalProperties: true } })
   messages!: unknown[];
 }

@@ -1,7 +1,7 @@
 import { ApiField, ApiOptionalField } from './api-field.decorator.js';
 
 /** The body of every error of these routes. */
-export class AgentRunProblemDto {
+export class AgentRunsProblemDto {
   @ApiField({ type: Number, example: 409 })
   statusCode!: number;
 

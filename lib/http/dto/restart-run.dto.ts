@@ -1,6 +1,6 @@
 import { ApiOptionalField } from './api-field.decorator.js';
 
-export class RetryAgentRunDto {
+export class AgentRunsRetryDto {
   @ApiOptionalField({
     type: Number,
     minimum: 1,
@@ -12,7 +12,7 @@ export class RetryAgentRunDto {
   reason?: string;
 }
 
-export class RestartAgentRunDto {
+export class AgentRunsRestartDto {
   @ApiOptionalField({ type: String, description: 'Default: what the run was given before.' })
   prompt?: string;
 

@@ -6,24 +6,25 @@ import type { Type } from '@nestjs/common';
 import { INTERACTION_STATUSES } from '../../contracts/interaction.js';
 import { RUN_PHASES, RUN_STATUSES } from '../../contracts/run-status.js';
 import { AgentRunsController } from '../agent-runs.controller.js';
+import type { SecurityRequirement } from '../agent-runs-http.options.js';
 import { RunPeopleController } from '../run-people.controller.js';
-import { AgentListDto } from './agent-list.dto.js';
+import { AgentRunsAgentListDto } from './agent-list.dto.js';
 import { apiFields } from './api-field.decorator.js';
-import { AgentRunBudgetStatusDto, DecideBudgetDto } from './budget.dto.js';
-import { DecideInteractionDto } from './decide-interaction.dto.js';
-import { AgentRunEventPageDto } from './event-page.dto.js';
-import { AgentRunInteractionDto, AgentRunInteractionListDto } from './interaction.dto.js';
-import { AgentRunMessageListDto } from './message-list.dto.js';
-import { AgentRunProblemDto } from './problem.dto.js';
-import { AgentRunReasonDto } from './reason.dto.js';
-import { ResolveOperationDto } from './resolve-operation.dto.js';
-import { RestartAgentRunDto, RetryAgentRunDto } from './restart-run.dto.js';
-import { ResumeAgentRunDto } from './resume-run.dto.js';
-import { AgentRunListDto } from './run-list.dto.js';
-import { AgentRunDto } from './run.dto.js';
-import { AgentRunSnapshotDto } from './snapshot.dto.js';
-import { StartAgentRunDto } from './start-run.dto.js';
-import { SteerAgentRunDto, SteerReceiptDto } from './steer-run.dto.js';
+import { AgentRunsBudgetStatusDto, AgentRunsDecideBudgetDto } from './budget.dto.js';
+import { AgentRunsDecideInteractionDto } from './decide-interaction.dto.js';
+import { AgentRunsEventPageDto } from './event-page.dto.js';
+import { AgentRunsInteractionDto, AgentRunsInteractionListDto } from './interaction.dto.js';
+import { AgentRunsMessageListDto } from './message-list.dto.js';
+import { AgentRunsProblemDto } from './problem.dto.js';
+import { AgentRunsReasonDto } from './reason.dto.js';
+import { AgentRunsResolveOperationDto } from './resolve-operation.dto.js';
+import { AgentRunsRestartDto, AgentRunsRetryDto } from './restart-run.dto.js';
+import { AgentRunsResumeDto } from './resume-run.dto.js';
+import { AgentRunsRunListDto } from './run-list.dto.js';
+import { AgentRunsRunDto } from './run.dto.js';
+import { AgentRunsSnapshotDto } from './snapshot.dto.js';
+import { AgentRunsStartDto } from './start-run.dto.js';
+import { AgentRunsSteerDto, AgentRunsSteerReceiptDto } from './steer-run.dto.js';
 
 type Dto = Type<unknown>;
 type Swagger = typeof import('@nestjs/swagger');
@@ -39,7 +40,7 @@ interface RouteDocumentation {
 }
 
 const RUN_ROUTES: Readonly<Record<keyof AgentRunsController, RouteDocumentation>> = {
-  definitions: { summary: 'Agents, versions and tools of this process.', answers: { 200: AgentListDto } },
+  definitions: { summary: 'Agents, versions and tools of this process.', answers: { 200: AgentRunsAgentListDto } },
   start: {
     summary: 'Starts a run.',
     query: [
@@ -49,9 +50,9 @@ const RUN_ROUTES: Readonly<Record<keyof AgentRunsController, RouteDocumentation>
         description: 'Answer when it is settled or suspended, or after so many seconds (at most 60).',
       },
     ],
-    body: StartAgentRunDto,
+    body: AgentRunsStartDto,
     isBodyRequired: true,
-    answers: { 200: AgentRunDto, 202: AgentRunDto },
+    answers: { 200: AgentRunsRunDto, 202: AgentRunsRunDto },
     problems: [404, 409, 413, 429],
   },
   list: {
@@ -64,15 +65,15 @@ const RUN_ROUTES: Readonly<Record<keyof AgentRunsController, RouteDocumentation>
       { name: 'after', description: 'nextCursor of the page before.' },
       { name: 'limit', type: 'integer', description: '1 to 100, default 50.' },
     ],
-    answers: { 200: AgentRunListDto },
+    answers: { 200: AgentRunsRunListDto },
   },
-  get: { summary: 'A run.', params: ['id'], answers: { 200: AgentRunDto } },
+  get: { summary: 'A run.', params: ['id'], answers: { 200: AgentRunsRunDto } },
   snapshot: {
     summary: 'A run with its operations, read atomically.',
     params: ['id'],
-    answers: { 200: AgentRunSnapshotDto },
+    answers: { 200: AgentRunsSnapshotDto },
   },
-  messages: { summary: 'The transcript of a run.', params: ['id'], answers: { 200: AgentRunMessageListDto } },
+  messages: { summary: 'The transcript of a run.', params: ['id'], answers: { 200: AgentRunsMessageListDto } },
   events: {
     summary: 'The events of a run, a page at a time.',
     params: ['id'],
@@ -81,55 +82,55 @@ const RUN_ROUTES: Readonly<Record<keyof AgentRunsController, RouteDocumentation>
       { name: 'limit', type: 'integer', description: '1 to 500, default 500.' },
       { name: 'projection', enum: ['full', 'lifecycle'] },
     ],
-    answers: { 200: AgentRunEventPageDto },
+    answers: { 200: AgentRunsEventPageDto },
     problems: [406],
   },
   sessionMessages: {
     summary: 'The transcript of a session.',
     params: ['sessionId'],
-    answers: { 200: AgentRunMessageListDto },
+    answers: { 200: AgentRunsMessageListDto },
   },
   resume: {
     summary: 'Resumes a suspended run.',
     params: ['id'],
-    body: ResumeAgentRunDto,
-    answers: { 202: AgentRunDto },
+    body: AgentRunsResumeDto,
+    answers: { 202: AgentRunsRunDto },
     problems: [409],
   },
   retry: {
     summary: 'Tries a failed run, or one that needs attention, again.',
     params: ['id'],
-    body: RetryAgentRunDto,
-    answers: { 202: AgentRunDto },
+    body: AgentRunsRetryDto,
+    answers: { 202: AgentRunsRunDto },
     problems: [409],
   },
   cancel: {
     summary: 'Cancels an open run for good.',
     params: ['id'],
-    body: AgentRunReasonDto,
-    answers: { 202: AgentRunDto },
+    body: AgentRunsReasonDto,
+    answers: { 202: AgentRunsRunDto },
     problems: [409],
   },
   interrupt: {
     summary: 'Stops a run at its next boundary, all work kept.',
     params: ['id'],
-    body: AgentRunReasonDto,
-    answers: { 202: AgentRunDto },
+    body: AgentRunsReasonDto,
+    answers: { 202: AgentRunsRunDto },
     problems: [409],
   },
   restart: {
     summary: 'Starts a settled run over on the same record.',
     params: ['id'],
-    body: RestartAgentRunDto,
-    answers: { 202: AgentRunDto },
+    body: AgentRunsRestartDto,
+    answers: { 202: AgentRunsRunDto },
     problems: [409, 413, 422],
   },
   resolve: {
     summary: 'Settles an operation whose outcome is unknown.',
     params: ['id'],
-    body: ResolveOperationDto,
+    body: AgentRunsResolveOperationDto,
     isBodyRequired: true,
-    answers: { 202: AgentRunDto },
+    answers: { 202: AgentRunsRunDto },
     problems: [409, 422],
   },
 };
@@ -146,36 +147,36 @@ const PEOPLE_ROUTES: Readonly<Record<keyof RunPeopleController, RouteDocumentati
       { name: 'after', description: 'nextCursor of the page before.' },
       { name: 'limit', type: 'integer', description: '1 to 100, default 50.' },
     ],
-    answers: { 200: AgentRunInteractionListDto },
+    answers: { 200: AgentRunsInteractionListDto },
   },
   interaction: {
     summary: 'An approval or a question of a run.',
     params: ['id', 'interactionId'],
-    answers: { 200: AgentRunInteractionDto },
+    answers: { 200: AgentRunsInteractionDto },
   },
   decide: {
     summary: 'Decides an approval, or answers a question.',
     params: ['id', 'interactionId'],
-    body: DecideInteractionDto,
+    body: AgentRunsDecideInteractionDto,
     isBodyRequired: true,
-    answers: { 200: AgentRunInteractionDto },
+    answers: { 200: AgentRunsInteractionDto },
     problems: [409, 410, 422],
   },
   steer: {
     summary: 'Sends a message into an open run.',
     params: ['id'],
-    body: SteerAgentRunDto,
+    body: AgentRunsSteerDto,
     isBodyRequired: true,
-    answers: { 202: SteerReceiptDto },
+    answers: { 202: AgentRunsSteerReceiptDto },
     problems: [409, 413, 422],
   },
-  budget: { summary: 'The budget of a run.', params: ['id'], answers: { 200: AgentRunBudgetStatusDto } },
+  budget: { summary: 'The budget of a run.', params: ['id'], answers: { 200: AgentRunsBudgetStatusDto } },
   decideBudget: {
     summary: 'Grants tokens to a run that waits for them, or denies them.',
     params: ['id'],
-    body: DecideBudgetDto,
+    body: AgentRunsDecideBudgetDto,
     isBodyRequired: true,
-    answers: { 202: AgentRunDto },
+    answers: { 202: AgentRunsRunDto },
     problems: [409],
   },
 };
@@ -183,10 +184,16 @@ const PEOPLE_ROUTES: Readonly<Record<keyof RunPeopleController, RouteDocumentati
 let isDocumented = false;
 
 /** @returns whether `@nestjs/swagger` is there */
-export async function documentRoutes(controllers: readonly Type[]): Promise<boolean> {
+export async function documentRoutes(
+  controllers: readonly Type[],
+  security: readonly SecurityRequirement[],
+): Promise<boolean> {
   const swagger = await import('@nestjs/swagger').catch(() => null);
   if (!swagger) return false;
-  for (const controller of controllers) swagger.ApiTags('agent runs')(controller);
+  for (const controller of controllers) {
+    swagger.ApiTags('agent runs')(controller);
+    for (const requirement of security) swagger.ApiSecurity(requirement)(controller);
+  }
   if (isDocumented) return true;
   isDocumented = true;
   for (const [prototype, fields] of apiFields()) {
@@ -226,6 +233,6 @@ function decoratorsFor(swagger: Swagger, route: RouteDocumentation): MethodDecor
     ),
     ...(body ? [swagger.ApiBody({ type: body, required: isBodyRequired })] : []),
     ...Object.entries(answers).map(([status, type]) => swagger.ApiResponse({ status: Number(status), type })),
-    ...[...statuses].map((status) => swagger.ApiResponse({ status, type: AgentRunProblemDto })),
+    ...[...statuses].map((status) => swagger.ApiResponse({ status, type: AgentRunsProblemDto })),
   ];
 }

@@ -1,9 +1,9 @@
 import { ApiField, ApiOptionalField } from './api-field.decorator.js';
-import { AgentRunSummaryDto } from './run.dto.js';
+import { AgentRunsRunSummaryDto } from './run.dto.js';
 
-export class AgentRunListDto {
-  @ApiField({ type: () => AgentRunSummaryDto, isArray: true })
-  runs!: AgentRunSummaryDto[];
+export class AgentRunsRunListDto {
+  @ApiField({ type: () => AgentRunsRunSummaryDto, isArray: true })
+  runs!: AgentRunsRunSummaryDto[];
 
   @ApiOptionalField({ type: String, description: 'Give it as `after`; absent on the last page.' })
   nextCursor?: string;

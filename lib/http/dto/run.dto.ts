@@ -1,12 +1,12 @@
 import { RUN_PHASES, RUN_STATUSES } from '../../contracts/run-status.js';
 import { ApiField, ApiOptionalField } from './api-field.decorator.js';
-import { AgentRunBudgetDto } from './budget.dto.js';
-import { AgentRunActorDto, AgentRunInteractionDto } from './interaction.dto.js';
+import { AgentRunsBudgetDto } from './budget.dto.js';
+import { AgentRunsActorDto, AgentRunsInteractionDto } from './interaction.dto.js';
 
 const TIME = { type: String, format: 'date-time' };
 const OBJECT = { type: 'object', additionalProperties: true };
 
-export class AgentRunErrorDto {
+export class AgentRunsErrorDto {
   @ApiField({ type: String })
   code!: string;
 
@@ -14,7 +14,7 @@ export class AgentRunErrorDto {
   message!: string;
 }
 
-export class AgentRunUsageDto {
+export class AgentRunsUsageDto {
   @ApiField({ type: Number })
   inputTokens!: number;
 
@@ -34,7 +34,7 @@ export class AgentRunUsageDto {
   unknownCalls!: number;
 }
 
-export class AgentRunAttentionDto {
+export class AgentRunsAttentionDto {
   @ApiField({ type: String, example: 'uncertain_outcome' })
   reason!: string;
 
@@ -49,7 +49,7 @@ export class AgentRunAttentionDto {
 }
 
 /** A run in a list: no prompts, no results. */
-export class AgentRunSummaryDto {
+export class AgentRunsRunSummaryDto {
   @ApiField({ type: String })
   id!: string;
 
@@ -59,23 +59,23 @@ export class AgentRunSummaryDto {
   @ApiField({ type: String })
   version!: string;
 
-  @ApiField({ enum: RUN_STATUSES, enumName: 'AgentRunStatus' })
+  @ApiField({ enum: RUN_STATUSES, enumName: 'AgentRunsRunStatus' })
   status!: string;
 
-  @ApiField({ enum: RUN_PHASES, enumName: 'AgentRunPhase' })
+  @ApiField({ enum: RUN_PHASES, enumName: 'AgentRunsRunPhase' })
   phase!: string;
 
   @ApiOptionalField({ type: String, isArray: true })
   waitingFor?: string[];
 
-  @ApiOptionalField({ type: () => AgentRunAttentionDto })
-  attention?: AgentRunAttentionDto;
+  @ApiOptionalField({ type: () => AgentRunsAttentionDto })
+  attention?: AgentRunsAttentionDto;
 
   @ApiOptionalField({ type: String })
   sessionId?: string;
 
-  @ApiOptionalField({ type: () => AgentRunActorDto, description: 'Who started it.' })
-  actor?: AgentRunActorDto;
+  @ApiOptionalField({ type: () => AgentRunsActorDto, description: 'Who started it.' })
+  actor?: AgentRunsActorDto;
 
   @ApiField({ type: Number, description: 'Activations so far.' })
   attempt!: number;
@@ -86,8 +86,8 @@ export class AgentRunSummaryDto {
   @ApiField({ type: Number, description: 'Model requests begun.' })
   turn!: number;
 
-  @ApiField({ type: () => AgentRunUsageDto })
-  usage!: AgentRunUsageDto;
+  @ApiField({ type: () => AgentRunsUsageDto })
+  usage!: AgentRunsUsageDto;
 
   @ApiOptionalField(OBJECT)
   metadata?: Record<string, string | number | boolean>;
@@ -108,7 +108,7 @@ export class AgentRunSummaryDto {
   finishedAt?: string;
 }
 
-export class AgentRunLeaseDto {
+export class AgentRunsLeaseDto {
   @ApiField({ type: String })
   owner!: string;
 
@@ -119,21 +119,21 @@ export class AgentRunLeaseDto {
   expiresAt?: string;
 }
 
-export class AgentRunPartDto {
-  @ApiField({ enum: RUN_STATUSES, enumName: 'AgentRunStatus' })
+export class AgentRunsGenerationDto {
+  @ApiField({ enum: RUN_STATUSES, enumName: 'AgentRunsRunStatus' })
   status!: string;
 
   @ApiOptionalField({ type: 'object', nullable: true })
   output?: unknown;
 
-  @ApiOptionalField({ type: () => AgentRunErrorDto })
-  error?: AgentRunErrorDto;
+  @ApiOptionalField({ type: () => AgentRunsErrorDto })
+  error?: AgentRunsErrorDto;
 
   @ApiField({ type: Number })
   turns!: number;
 
-  @ApiField({ type: () => AgentRunUsageDto })
-  usage!: AgentRunUsageDto;
+  @ApiField({ type: () => AgentRunsUsageDto })
+  usage!: AgentRunsUsageDto;
 
   @ApiOptionalField(TIME)
   startedAt?: string;
@@ -142,21 +142,21 @@ export class AgentRunPartDto {
   finishedAt?: string;
 }
 
-export class AgentRunDto extends AgentRunSummaryDto {
+export class AgentRunsRunDto extends AgentRunsRunSummaryDto {
   @ApiOptionalField({ type: String })
   requestId?: string;
 
-  @ApiOptionalField({ type: () => AgentRunBudgetDto })
-  budget?: AgentRunBudgetDto;
+  @ApiOptionalField({ type: () => AgentRunsBudgetDto })
+  budget?: AgentRunsBudgetDto;
 
   @ApiOptionalField({ type: 'object', nullable: true, description: 'The answer: text, or the parsed value.' })
   output?: unknown;
 
-  @ApiOptionalField({ type: () => AgentRunErrorDto })
-  error?: AgentRunErrorDto;
+  @ApiOptionalField({ type: () => AgentRunsErrorDto })
+  error?: AgentRunsErrorDto;
 
-  @ApiField({ type: () => AgentRunInteractionDto, isArray: true, description: 'The open ones.' })
-  interactions!: AgentRunInteractionDto[];
+  @ApiField({ type: () => AgentRunsInteractionDto, isArray: true, description: 'The open ones.' })
+  interactions!: AgentRunsInteractionDto[];
 
   @ApiField({ type: String })
   definitionHash!: string;
@@ -167,8 +167,12 @@ export class AgentRunDto extends AgentRunSummaryDto {
   @ApiField({ type: Number })
   restarts!: number;
 
-  @ApiField({ type: () => AgentRunPartDto, isArray: true, description: 'Earlier parts of a run that was restarted.' })
-  previous!: AgentRunPartDto[];
+  @ApiField({
+    type: () => AgentRunsGenerationDto,
+    isArray: true,
+    description: 'Earlier generations of a run that was restarted.',
+  })
+  previous!: AgentRunsGenerationDto[];
 
   @ApiField({ type: Number, description: 'Claims after lost leases without a result in between.' })
   recoveries!: number;
@@ -176,8 +180,8 @@ export class AgentRunDto extends AgentRunSummaryDto {
   @ApiOptionalField(TIME)
   deadline?: string;
 
-  @ApiOptionalField({ type: () => AgentRunLeaseDto })
-  lease?: AgentRunLeaseDto;
+  @ApiOptionalField({ type: () => AgentRunsLeaseDto })
+  lease?: AgentRunsLeaseDto;
 
   @ApiOptionalField({ type: Boolean, description: 'true when an earlier equal request had started this run.' })
   deduplicated?: true;

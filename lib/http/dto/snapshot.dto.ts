@@ -1,7 +1,7 @@
 import { ApiField, ApiOptionalField } from './api-field.decorator.js';
-import { AgentRunDto } from './run.dto.js';
+import { AgentRunsRunDto } from './run.dto.js';
 
-export class AgentRunOperationDto {
+export class AgentRunsOperationDto {
   @ApiField({ type: String, example: 'r1.m2.t0' })
   key!: string;
 
@@ -39,12 +39,12 @@ export class AgentRunOperationDto {
   outcome?: string;
 }
 
-export class AgentRunSnapshotDto {
-  @ApiField({ type: () => AgentRunDto })
-  run!: AgentRunDto;
+export class AgentRunsSnapshotDto {
+  @ApiField({ type: () => AgentRunsRunDto })
+  run!: AgentRunsRunDto;
 
-  @ApiField({ type: () => AgentRunOperationDto, isArray: true })
-  operations!: AgentRunOperationDto[];
+  @ApiField({ type: () => AgentRunsOperationDto, isArray: true })
+  operations!: AgentRunsOperationDto[];
 
   @ApiField({ type: Number, description: 'Read events after it.' })
   cursor!: number;

@@ -1,10 +1,10 @@
 import { ApiField, ApiOptionalField } from './api-field.decorator.js';
-import { AgentRunBudgetDto } from './budget.dto.js';
+import { AgentRunsBudgetDto } from './budget.dto.js';
 
 const ID = { type: String, maxLength: 128, description: '1 to 128 characters of A-Z a-z 0-9 . _ : -' };
 
 /** The body of a start. Exactly one of `prompt` and `messages`. */
-export class StartAgentRunDto {
+export class AgentRunsStartDto {
   @ApiField({ type: String, example: 'support' })
   agent!: string;
 
@@ -29,8 +29,8 @@ export class StartAgentRunDto {
   @ApiOptionalField({ type: Boolean, description: 'Wait in line when the session is busy.' })
   enqueue?: boolean;
 
-  @ApiOptionalField({ type: () => AgentRunBudgetDto })
-  budget?: AgentRunBudgetDto;
+  @ApiOptionalField({ type: () => AgentRunsBudgetDto })
+  budget?: AgentRunsBudgetDto;
 
   @ApiOptionalField({
     type: 'object',

@@ -1,6 +1,6 @@
 import { ApiField, ApiOptionalField } from './api-field.decorator.js';
 
-export class SteerAgentRunDto {
+export class AgentRunsSteerDto {
   @ApiField({ type: String, description: 'The model gets it as a user message at the next boundary.' })
   message!: string;
 
@@ -8,7 +8,7 @@ export class SteerAgentRunDto {
   requestId?: string;
 }
 
-export class SteerReceiptDto {
+export class AgentRunsSteerReceiptDto {
   @ApiField({ type: String })
   messageId!: string;
 
