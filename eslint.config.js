@@ -107,6 +107,7 @@ export default defineConfig(
           'clearInterval',
           'setImmediate',
           'fetch',
+          'Response',
           'performance',
           'AbortController',
           'AbortSignal',

@@ -33,6 +33,7 @@ const built = { ...base, globalSetup: '<rootDir>/.config/jest.built.mjs' };
 
 export default {
   maxWorkers: 2,
+  maxConcurrency: 2,
   // A machine that is busy with other things is slow, and that is no fault of the code.
   testTimeout: 30_000,
   projects: [
@@ -42,7 +43,7 @@ export default {
       globalSetup: '<rootDir>/.config/jest.databases.mjs',
       globalTeardown: '<rootDir>/.config/jest.databases-teardown.mjs',
       testMatch: ['<rootDir>/test/**/*.spec.ts'],
-      testPathIgnorePatterns: ['/node_modules/', '<rootDir>/test/(?:package|sample-app|crash|soak)/'],
+      testPathIgnorePatterns: ['/node_modules/', '<rootDir>/test/(?:package|sample-app|crash|soak|fuzz)/'],
     },
     {
       ...built,
@@ -62,6 +63,11 @@ export default {
       globalSetup: '<rootDir>/.config/jest.soak.mjs',
       globalTeardown: '<rootDir>/.config/jest.databases-teardown.mjs',
       testMatch: ['<rootDir>/test/soak/{contract,faults,plans}/**/*.spec.ts'],
+    },
+    {
+      ...built,
+      displayName: 'fuzz',
+      testMatch: ['<rootDir>/test/fuzz/**/*.spec.ts'],
     },
     {
       ...base,
