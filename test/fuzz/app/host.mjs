@@ -142,6 +142,8 @@ const provider = createOpenAICompatible({
   baseURL: 'http://model.invalid/v1',
   apiKey: 'sk-fuzz',
   fetch: async () => {
+    // As over a network: an answer comes in a turn of its own.
+    await new Promise(setImmediate);
     const {
       status = 200,
       body = JSON.stringify(good('done')),
@@ -154,6 +156,7 @@ const provider = createOpenAICompatible({
 const client = {
   name: 'host-client',
   generate: async () => {
+    await new Promise(setImmediate);
     const next = script.replies.shift();
     if (next === undefined)
       return {

@@ -4,6 +4,7 @@ import { Agent, request } from 'node:http';
 import { AgentRunsError } from 'nestjs-agent-runs';
 import { stringify } from './chance.mjs';
 import { executed, script } from './host.mjs';
+import { turns } from './loop-turns.mjs';
 
 const PAYMENT_TOOLS = ['pay_dto', 'pay_zod', 'pay_json', 'approved', 'anything'];
 /** Words for an ending after which a reply counts, of any provider. */
@@ -53,9 +54,10 @@ async function settle(host, runId) {
   assert.notEqual(run.error?.code, 'STORE_BROKEN', JSON.stringify(run.error));
   for (const { tool, isValid, input } of executed)
     assert.ok(isValid, `${tool} was executed with ${stringify(input).slice(0, 300)}`);
-  await host.runs.messages(runId);
-  await host.runs.snapshot(runId);
-  await host.runs.events(runId, {});
+  for (const read of ['messages', 'snapshot', 'events']) {
+    await new Promise(setImmediate);
+    await host.runs[read](runId);
+  }
   if (run.phase !== 'settled') await host.runs.cancel(runId, {});
   return run;
 }
@@ -135,9 +137,8 @@ function clientReply(chance) {
   return chance.is(0.6) ? chance.mutated(value) : value;
 }
 
-async function replies(host, chance) {
-  prepare();
-  const ofClient = chance.is(0.4);
+/** @returns whether one of the replies may be acted upon */
+function scriptReplies(chance, ofClient) {
   let isAnyGood = false;
   for (let turn = 1 + chance.below(3); turn > 0; turn--) {
     if (ofClient) {
@@ -150,12 +151,19 @@ async function replies(host, chance) {
     const value = chance.is(0.6) ? chance.mutated(whole) : whole;
     const text = chance.jsonText(value);
     // Damaged text is judged by what a reader can still make of it.
-    isAnyGood ||= text !== JSON.stringify(value) || GOOD_ENDINGS.includes(value?.choices?.[0]?.finish_reason);
+    isAnyGood ||= text !== stringify(value) || GOOD_ENDINGS.includes(value?.choices?.[0]?.finish_reason);
     answer(text, {
       status: chance.is(0.9) ? 200 : chance.pick([204, 400, 401, 429, 500, 503]),
       type: chance.is(0.95) ? 'application/json' : 'text/html',
     });
   }
+  return isAnyGood;
+}
+
+async function replies(host, chance) {
+  prepare();
+  const ofClient = chance.is(0.4);
+  const isAnyGood = await turns.uncounted(() => scriptReplies(chance, ofClient));
   const { id } = await host.runs.start({ agent: ofClient ? 'client' : 'sdk', prompt: 'Go.' });
   const run = await settle(host, id);
   if (!isAnyGood) assert.deepEqual(executed, [], `calls of replies that ended badly were executed (${run.status})`);
@@ -221,8 +229,7 @@ function schema(chance, depth = 4) {
   return made;
 }
 
-async function schemas(host, chance) {
-  prepare();
+function scriptQuestions(chance) {
   const questions = Array.from({ length: 1 + chance.below(3) }, (_, index) => ({
     id: chance.is(0.95) ? `q${index}` : chance.text(50),
     text: chance.is(0.95) ? 'Which?' : chance.text(50),
@@ -230,21 +237,31 @@ async function schemas(host, chance) {
     ...(chance.is(0.1) && { choices: chance.json(2) }),
   }));
   answer(stringify(chatReply({ calls: [callTo('ask_user', chance.jsonText({ questions }))] })));
+}
+
+async function schemas(host, chance) {
+  prepare();
+  await turns.uncounted(() => scriptQuestions(chance));
   const { id } = await host.runs.start({ agent: 'sdk', prompt: 'Go.' });
   const run = await host.runs.result(id, { timeout: '20s' });
   for (const { id: interactionId, questions: asked } of run.interactions) {
     for (let tries = 3; tries > 0; tries--) {
-      const answers = Object.fromEntries(
-        (asked ?? []).map((question) => [
-          question.id,
-          chance.is(0.05) ? chance.bulk() : chance.is(0.2) ? 'a'.repeat(30) + '!' : chance.json(3),
-        ]),
-      );
-      given.size += stringify(answers).length;
+      const answers = await turns.uncounted(() => drawAnswers(chance, asked ?? []));
       await refusedOrDone(host.runs.respond(id, interactionId, { action: 'accept', by: 'alice', answers }));
     }
   }
   await settle(host, id);
+}
+
+function drawAnswers(chance, asked) {
+  const answers = Object.fromEntries(
+    asked.map(({ id }) => [
+      id,
+      chance.is(0.05) ? chance.bulk() : chance.is(0.2) ? 'a'.repeat(30) + '!' : chance.json(3),
+    ]),
+  );
+  given.size += stringify(answers).length;
+  return answers;
 }
 
 /** A refusal of a request is an answer; anything else is a fault. */
@@ -257,26 +274,34 @@ async function refusedOrDone(promise) {
   }
 }
 
+function drawArguments(chance) {
+  if (chance.is(0.5)) return chance.mutated(payment(chance));
+  return chance.is(0.05) ? chance.bulk() : chance.object(4);
+}
+
+function scriptCalls(chance) {
+  const calls = Array.from({ length: 1 + chance.below(3) }, (_, index) => {
+    const text = chance.is(0.2) ? stringify(payment(chance)) : chance.jsonText(drawArguments(chance));
+    return callTo(chance.pick(PAYMENT_TOOLS), text, `c${index}`);
+  });
+  answer(stringify(chatReply({ calls })));
+}
+
+function drawDecision(chance) {
+  const edited = chance.is(0.7) ? { arguments: drawArguments(chance) } : {};
+  given.size += stringify(edited).length;
+  return { decision: 'approve', by: 'alice', ...edited };
+}
+
 async function args(host, chance) {
   prepare();
-  const make = () =>
-    chance.is(0.5) ? chance.mutated(payment(chance)) : chance.is(0.05) ? chance.bulk() : chance.object(4);
-  const calls = Array.from({ length: 1 + chance.below(3) }, (_, index) =>
-    callTo(
-      chance.pick(PAYMENT_TOOLS),
-      chance.is(0.2) ? stringify(payment(chance)) : chance.jsonText(make()),
-      `c${index}`,
-    ),
-  );
-  answer(stringify(chatReply({ calls })));
+  await turns.uncounted(() => scriptCalls(chance));
   const { id } = await host.runs.start({ agent: 'sdk', prompt: 'Go.' });
   const run = await host.runs.result(id, { timeout: '20s' });
   for (const { id: interactionId } of run.interactions) {
-    const edited = chance.is(0.7) ? { arguments: make() } : {};
-    given.size += stringify(edited).length;
-    const decision = { decision: 'approve', approver: 'alice', ...edited };
+    const decision = await turns.uncounted(() => drawDecision(chance));
     if (!(await refusedOrDone(host.runs.respond(id, interactionId, decision))))
-      await host.runs.respond(id, interactionId, { decision: 'deny', approver: 'alice' });
+      await host.runs.respond(id, interactionId, { decision: 'deny', by: 'alice' });
   }
   await settle(host, id);
 }
@@ -335,8 +360,8 @@ export async function furnish(host) {
   host.known = [done, waiting, asking];
 }
 
-async function http(host, chance) {
-  prepare();
+/** One request, right or wrong. */
+function drawRequest(host, chance) {
   const run = chance.pick(host.known);
   const id = chance.is(0.8) ? run.id : chance.is(0.5) ? chance.text(300) : 'a'.repeat(90 + chance.below(60));
   const interaction = chance.is(0.8) ? (run.interactions[0]?.id ?? 'x') : chance.text(200);
@@ -383,7 +408,13 @@ async function http(host, chance) {
     ...(chance.is(0.05) && { 'last-event-id': chance.pick(['1', '-1', '1e9', 'x', '9007199254740993']) }),
   };
   given.size += body?.length ?? 0;
-  const { status, text } = await send(host.port, method, `${path}${query(chance)}`, headers, body);
+  return { method, path: `${path}${query(chance)}`, headers, body };
+}
+
+async function http(host, chance) {
+  prepare();
+  const { method, path, headers, body } = await turns.uncounted(() => drawRequest(host, chance));
+  const { status, text } = await send(host.port, method, path, headers, body);
   assert.ok(status < 500, `${method} ${path.slice(0, 200)} answered ${status}: ${text.slice(0, 300)}`);
   if (status >= 400 && method !== 'HEAD') {
     const problem = JSON.parse(text);

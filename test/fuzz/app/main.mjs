@@ -5,7 +5,7 @@
 import { Chance, hash32 } from './chance.mjs';
 import { startHost } from './host.mjs';
 import { furnish, given, kinds } from './kinds.mjs';
-import { LoopTurns } from './loop-turns.mjs';
+import { turns } from './loop-turns.mjs';
 
 const [kind, rounds, seed, only] = process.argv.slice(2);
 const run = kinds[kind];
@@ -13,7 +13,6 @@ if (!run) throw new Error(`No kind "${kind}": ${Object.keys(kinds).join(', ')}.`
 
 /** The store in memory keeps every run. */
 const CASES_PER_HOST = 2_500;
-const turns = new LoopTurns();
 /** Characters. Up to here the time of a turn is bounded; above, it may grow with the size and no faster. */
 const USUAL = 262_144;
 const usual = [];
@@ -57,7 +56,6 @@ for (let index = first; index < end; index++) {
   if (given.size <= USUAL) keep(usual, longest, index);
   else keep(large, (longest * USUAL) / given.size, index);
 }
-turns.stop();
 await host.close();
 console.log(
   JSON.stringify({
