@@ -43,7 +43,7 @@ afterEach(() => {
 
 function host(env: Record<string, string> = {}, wrap: readonly string[] = []) {
   const [command, ...args] = [...wrap, process.execPath, '--input-type=module', '-e', HOST];
-  const child = spawn(command as string, args, {
+  const child = spawn(command, args, {
     env: { PATH: process.env['PATH'] ?? '', NODE_ENV: 'test', ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   });

@@ -21,7 +21,6 @@ export function timedCall<T>(
   work: (restart: RestartLimit) => Promise<T>,
 ): Promise<TimedResult<T>> {
   return new Promise((resolve) => {
-    let zombie: Promise<void>;
     let isOver = false;
     let cancelTimer: () => void = () => undefined;
     const restart: RestartLimit = (ms) => {
@@ -40,7 +39,7 @@ export function timedCall<T>(
     restart(limitMs);
     // An async wrapper, so that a synchronous throw of foreign code is a rejection like any other.
     const running = (async () => work(restart))();
-    zombie = running.then(
+    const zombie = running.then(
       (value) => end({ ended: 'returned', value }),
       (error: unknown) => end({ ended: 'threw', error }),
     );

@@ -10,7 +10,7 @@ import type {
   SessionMessagesOptions,
   WaitOptions,
 } from '../../contracts/run-requests.js';
-import { phaseOf, RUN_PHASES, RUN_STATUSES, statusesOf, type RunStatus } from '../../contracts/run-status.js';
+import { RUN_PHASES, RUN_STATUSES, statusesOf, type RunStatus } from '../../contracts/run-status.js';
 import type {
   EventPage,
   InteractionView,
