@@ -257,13 +257,14 @@ class RethrowFilter implements ExceptionFilter {
 }
 const rethrow = new RethrowFilter();
 
-/** The method's context, with what was added at entry; getters and methods of the original stay what they are. */
+/** The method's context, with what entering it added or replaced; getters and methods of the original stay what they are. */
 function contextWith(context: ToolContext, added: EnteredContext): ToolContext {
-  const copy = Object.create(
-    Object.getPrototypeOf(context) as object,
-    Object.getOwnPropertyDescriptors(context),
-  ) as object;
-  return Object.freeze(Object.defineProperties(copy, Object.getOwnPropertyDescriptors(added))) as ToolContext;
+  return Object.freeze(
+    Object.create(Object.getPrototypeOf(context) as object, {
+      ...Object.getOwnPropertyDescriptors(context),
+      ...Object.getOwnPropertyDescriptors(added),
+    }),
+  ) as ToolContext;
 }
 
 /** The last value of an Observable; undefined where there is none. */

@@ -240,7 +240,7 @@ describe('submitting a run', () => {
       await model.requested(1);
       await expect(engine.runs.start({ ...start, runId: 'mine', ifExists: 'resume' })).rejects.toMatchObject({
         code: 'RUN_LEASED',
-        details: { owner: engine.worker.workerId, expiresAt: expect.any(Number) },
+        details: { owner: engine.worker.workerId, expiresAt: expect.any(Date) },
       });
       await engine.runs.cancel('mine');
     });

@@ -552,6 +552,21 @@ describe('The entry into a tool method', () => {
     await call(Tools, { onEnter: async () => ({ manager: {} }) });
     expect(frozen).toEqual([true, true]);
   });
+
+  it('what entering the method replaced is what the method sees: its time begins then', async () => {
+    const seen: unknown[] = [];
+    @Injectable()
+    class Tools {
+      @tool()
+      run(_input: JsonObject, { deadline, runId }: ToolContext) {
+        seen.push(deadline, runId);
+      }
+    }
+    const deadline = new Date(5);
+    const called = await call(Tools, { onEnter: async () => ({ deadline }) });
+    expect(called).toEqual({ entered: 1, value: undefined });
+    expect(seen).toEqual([deadline, expect.any(String)]);
+  });
 });
 
 describe('Global enhancers (decision 30)', () => {
