@@ -190,10 +190,10 @@ function uncertainAttention(blocked: CallState[]): Attention {
       special
         ? `${names}: ${special.problem.detail}. ${
             isUntouched(special)
-              ? 'It was not begun: bring the earlier definition back and settle it as not happened, or settle it as it is, with resolveTool.'
-              : 'Its effect may have happened; settle it with resolveTool.'
+              ? 'It was not begun: bring the earlier definition back and resolve the operation as not happened, or resolve it as it is.'
+              : 'Its effect may have happened; look it up and resolve the operation.'
           }`
-        : `${names}: interrupted, and its effect may or may not have happened. Look it up and settle it with resolveTool.`,
+        : `${names}: interrupted, and its effect may or may not have happened. Look it up and resolve the operation.`,
     ),
   };
 }

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { RunService } from '../../lib/engine/run-service.js';
@@ -69,5 +70,50 @@ describe.each(ADAPTERS)('Errors on %s', (adapter) => {
     await host.post('/agents/runs', { agent: 'clerk', prompt: `say:${CANARY}` });
     await host.post('/agents/runs', { agent: CANARY, prompt: CANARY, [CANARY]: CANARY }).expect(400);
     expect(JSON.stringify(lines)).not.toContain('hunter2');
+  });
+});
+
+describe.each(ADAPTERS)('Advice to a client on %s', (adapter) => {
+  let host: HttpHost;
+  beforeAll(async () => {
+    host = await startHttpHost({ adapter });
+  });
+  afterAll(() => host.close());
+
+  /** What callers in the process have, and clients do not. */
+  const NOT_OFFERED = /ifExists|resolveTool|RunService|sessionOwner|startAndWait/;
+  const clash = async (path: string, body: object) => {
+    const answer = await host.post(`/agents/runs${path}`, body).expect(409);
+    expect(answer.text).not.toMatch(NOT_OFFERED);
+    return answer.body as { code: string; message: string };
+  };
+
+  it('names what the routes take', async () => {
+    const start = { agent: 'clerk', prompt: 'hang', sessionId: 's', runId: 'mine' };
+    await host.post('/agents/runs', start).expect(202);
+    expect(await clash('', start)).toMatchObject({
+      code: 'RUN_EXISTS',
+      message: expect.stringMatching(/^Run mine exists \(\w+\)\. Read it, or leave runId out to start another\.$/),
+    });
+    expect(await clash('', { ...start, runId: 'other' })).toMatchObject({
+      code: 'SESSION_BUSY',
+      message: expect.stringContaining('enqueue: true'),
+    });
+    await host.post('/agents/runs', { ...start, runId: 'other', enqueue: true }).expect(202);
+  });
+
+  it('does not promise a takeover, which may be switched off', async () => {
+    const { body: run } = await host.post('/agents/runs', { agent: 'clerk', prompt: 'hang' });
+    while ((await host.runs.get(run.id)).status !== 'running') await setImmediate();
+    expect(await clash(`/${run.id}/resume`, {})).toMatchObject({
+      code: 'RUN_LEASED',
+      message: expect.stringMatching(/Wait, or, where takeover is allowed, /),
+    });
+  });
+
+  it('tells how a run goes on that needs a person', async () => {
+    const { body: run } = await host.post('/agents/runs?wait=30', { agent: 'clerk', prompt: 'call:stuck {}' });
+    expect(run.attention.detail).toMatch(/resolve the operation/);
+    expect(JSON.stringify(run)).not.toMatch(NOT_OFFERED);
   });
 });

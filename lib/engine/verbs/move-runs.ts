@@ -191,7 +191,7 @@ function decideResume(locked: LockedRun, { maxTotalTokens, takeover, note }: Res
     if (!takeover) {
       const details = { owner: run.owner, expiresAt: new Date(lease?.expiresAt ?? now) };
       throw new RunLeasedError(
-        `Run ${run.id} is owned by ${run.owner} for another ${leaseLeftMs} ms. Wait, or take it over with allowRunningTakeover and a confirmation that the owner is gone.`,
+        `Run ${run.id} is owned by ${run.owner} for another ${leaseLeftMs} ms. Wait, or, where takeover is allowed, take it with allowRunningTakeover and a confirmation that the owner is gone.`,
         { details },
       );
     }

@@ -61,7 +61,7 @@ export function existingRun(draft: Draft, { sameRequest, sameId }: CreateSituati
   return {
     do: 'refuse',
     error: new RunExistsError(
-      `Run ${draft.id} exists (${sameId.status}). Leave runId out, or give ifExists: 'resume'.`,
+      `Run ${draft.id} exists (${sameId.status}). Read it, or leave runId out to start another.`,
       { details: { runId: draft.id, status: sameId.status } },
     ),
   };
