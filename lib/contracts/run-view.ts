@@ -159,7 +159,10 @@ export interface AgentDescription {
 export interface WorkerStatus {
   state: 'ready' | 'degraded' | 'failed' | 'draining' | 'paused' | 'off';
   workerId: string;
+  /** Executed in this process, those that wait included. */
   activeRuns: number;
+  /** Of these, how many have a tool that waits for another run; they take no slot. */
+  waitingRuns: number;
   maxConcurrentRuns: number;
   lastHeartbeatAt?: Date;
   /** The first failure of a `failed` worker, or the latest trouble of a `degraded` one. */

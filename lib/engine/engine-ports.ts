@@ -6,6 +6,7 @@ import type { Digester } from '../contracts/ports/digester.port.js';
 import type { EngineLog } from '../contracts/ports/engine-log.port.js';
 import type { InputGuardrail } from '../contracts/ports/input-guardrail.port.js';
 import type { IdSource } from '../contracts/ports/id-source.port.js';
+import type { RunScope } from '../contracts/ports/run-scope.port.js';
 import type { RunObserver } from '../contracts/ports/run-observer.port.js';
 import type { RunStore } from '../contracts/ports/run-store.port.js';
 import type { EngineOptions } from './engine-options.js';
@@ -16,6 +17,7 @@ export interface EnginePorts {
   clock: Clock;
   ids: IdSource;
   digester: Digester;
+  scope: RunScope;
   log: EngineLog;
   /** Called in order; failures are logged. Filled at boot, read at each event. */
   observers: readonly RunObserver[];

@@ -7,6 +7,7 @@ import { RunMetrics } from './run-metrics.js';
 import { RunRecovery } from './run-recovery.js';
 import { RunService } from './run-service.js';
 import { RunSignals } from './run-signals.js';
+import { RunWaits } from './run-waits.js';
 import { RunWorker } from './run-worker.js';
 import { Unanswered } from './unanswered.js';
 import { AnswerInteraction } from './verbs/answer-interaction.js';
@@ -34,18 +35,20 @@ export function createEngine(ports: EnginePorts): Engine {
   const signals = new RunSignals(ports.clock);
   const publisher = new LifecyclePublisher(ports, signals);
   const unanswered = new Unanswered(ports.clock);
-  const worker = new RunWorker(ports, fold, publisher);
+  const waits = new RunWaits(ports.scope, ports.options.maxConcurrentRuns);
+  const worker = new RunWorker(ports, fold, publisher, waits);
   const callers = new CallerTransition(ports, fold, publisher, unanswered);
   const runs = new RunService(
     ports,
     new StartRun(ports, fold, worker, publisher, new PendingLimit(ports), unanswered),
-    new ReadRuns(ports, fold, signals, unanswered),
+    new ReadRuns(ports, fold, signals, unanswered, { waits, worker }),
     new MoveRuns(ports, worker, callers),
     {
       answering: new AnswerInteraction(ports, worker, callers),
       steering: new SteerRun(ports, worker, callers),
       budget: new RunBudget(ports, fold, worker, callers),
     },
+    waits,
   );
   return {
     runs,

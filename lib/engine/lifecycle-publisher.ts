@@ -16,7 +16,7 @@ export class LifecyclePublisher {
   private readonly tails = new Map<string, Promise<void>>();
 
   constructor(
-    private readonly ports: Pick<EnginePorts, 'observers' | 'log'>,
+    private readonly ports: Pick<EnginePorts, 'observers' | 'log' | 'scope'>,
     private readonly signals: RunSignals,
   ) {}
 
@@ -105,7 +105,8 @@ export class LifecyclePublisher {
         stack: thrownStack(error),
       });
     try {
-      const answer = observer.onEvent(event);
+      // What an observer does is part of no run, whoever caused the event.
+      const answer = this.ports.scope.enter(null, () => observer.onEvent(event));
       // Whatever it returns is waited for, a promise of another kind as well.
       return answer === undefined ? undefined : Promise.resolve(answer).catch(failed);
     } catch (error) {

@@ -37,6 +37,7 @@ import type { RunRecord } from '../contracts/run.js';
 import { AgentRunsError } from '../errors/agent-runs.error.js';
 import type { EnginePorts } from './engine-ports.js';
 import { presentInteraction, presentRun } from './run-presenter.js';
+import type { RunWaits } from './run-waits.js';
 import type { AnswerInteraction } from './verbs/answer-interaction.js';
 import type { MoveRuns } from './verbs/move-runs.js';
 import type { ReadRuns } from './verbs/read-runs.js';
@@ -59,6 +60,7 @@ export class RunService {
     private readonly reading: ReadRuns,
     private readonly moving: MoveRuns,
     private readonly verbs: PeopleVerbs,
+    private readonly waits: RunWaits,
   ) {}
 
   /**
@@ -85,7 +87,12 @@ export class RunService {
    * `start`, then `result`; as it was accepted where the store stops answering meanwhile. Not with a transaction: nothing runs before that commits.
    * While this process shuts down it does not wait: look at `phase`. Give a `requestId`, so that a caller who never got the answer may ask again.
    */
-  async startAndWait(options: StartOptions, wait?: WaitOptions): Promise<Run> {
+  startAndWait(options: StartOptions, wait?: WaitOptions): Promise<Run> {
+    // Before the start, so that a run which starts it leaves it its slot.
+    return this.waits.during(null, () => this.startAndWaitNow(options, wait));
+  }
+
+  private async startAndWaitNow(options: StartOptions, wait?: WaitOptions): Promise<Run> {
     const started = await this.start(options);
     try {
       const run = await this.reading.result(started.id, wait);
@@ -138,8 +145,14 @@ export class RunService {
 
   /** @throws RunLeasedError, OpenInteractionsError, VersionUnavailableError, IllegalTransitionError */
   async resume(runId: string, options?: ResumeOptions): Promise<Run> {
-    await this.moving.resume(runId, options);
-    return options?.wait === true ? this.reading.result(runId) : this.reading.get(runId);
+    if (options?.wait !== true) {
+      await this.moving.resume(runId, options);
+      return this.reading.get(runId);
+    }
+    return this.waits.during(runId, async () => {
+      await this.moving.resume(runId, options);
+      return this.reading.result(runId);
+    });
   }
 
   /**

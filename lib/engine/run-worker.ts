@@ -4,6 +4,7 @@
  */
 import type { HeldRunState } from '../contracts/ports/run-store.port.js';
 import type { RecordedText } from '../contracts/recorded-text.js';
+import type { RunStatus } from '../contracts/run-status.js';
 import { CONTRACT_VERSION, type RunRecord } from '../contracts/run.js';
 import type { WorkerStatus } from '../contracts/run-view.js';
 import { AgentRunsError } from '../errors/agent-runs.error.js';
@@ -17,6 +18,7 @@ import { WorkerLease } from './lease/worker-lease.js';
 import type { LifecyclePublisher } from './lifecycle-publisher.js';
 import { publishedTransition } from './published-transition.js';
 import { RunClaimer } from './run-claimer.js';
+import type { RunWaits } from './run-waits.js';
 import { SharedQueue, type Claimable } from './shared-queue.js';
 import { recordedError, recordedText } from './values/recorded-error.js';
 import { thrownMessage } from './values/thrown-value.js';
@@ -51,6 +53,7 @@ export class RunWorker {
     private readonly ports: EnginePorts,
     private readonly fold: JournalFold,
     private readonly publisher: LifecyclePublisher,
+    private readonly waits: RunWaits,
   ) {
     this.workerId = `${ports.options.workerName}-${ports.ids.id()}`;
     this.idleMs = ports.options.pollMs;
@@ -95,6 +98,7 @@ export class RunWorker {
       state: this.state === 'running' ? (reason === null ? 'ready' : 'degraded') : this.state,
       workerId: this.workerId,
       activeRuns: this.executions.size,
+      waitingRuns: this.waits.count(this.executions.keys()),
       maxConcurrentRuns: this.ports.options.maxConcurrentRuns,
       ...(beat !== null && { lastHeartbeatAt: new Date(beat) }),
       ...(reason !== null && { reason }),
@@ -104,7 +108,8 @@ export class RunWorker {
   /** One turn: look for due runs, claim what fits, look after the runs held here. Calls during a turn lead to one more turn after it. */
   tick(): Promise<void> {
     if (this.ticking) this.tickAgain = true;
-    return (this.ticking ??= this.tickUntilQuiet());
+    // Whoever asked for it: what comes of the turn is not part of the run that they are.
+    return (this.ticking ??= this.ports.scope.enter(null, () => this.tickUntilQuiet()));
   }
 
   /** Something may be claimable: look now instead of at the next poll. */
@@ -146,9 +151,19 @@ export class RunWorker {
 
   /** A slot for a run that is about to be created here; null when there is none. The caller must `adopt` or release it. */
   reserve(runId: string): (() => void) | null {
-    if (this.state !== 'running' || !this.lease.isHeld() || this.freeSlots() <= 0) return null;
+    if (this.state !== 'running' || !this.lease.isHeld() || this.freeSlots() === 0) return null;
     this.claiming.add(runId);
     return () => this.claiming.delete(runId);
+  }
+
+  /** A run of this process waits for this one, and left its slot: to it, before others, if it is claimable. */
+  async executeAwaited(runId: string, status: RunStatus): Promise<void> {
+    const mayClaim = this.state === 'running' && this.lease.isHeld() && this.freeSlots() > 0;
+    if (mayClaim && status === 'pending' && !this.holds(runId))
+      await this.ports.scope
+        .enter(null, () => this.claim({ id: runId, status }))
+        .catch((error: unknown) => this.afterTrouble(error));
+    this.wake();
   }
 
   /** The create's answer was lost: the run may exist, claimed by us. */
@@ -170,7 +185,7 @@ export class RunWorker {
     });
     // What was claimed as the shutdown began is put back without a step.
     if (this.state === 'draining' || !this.lease.isHeld()) execution.park();
-    else execution.begin();
+    else this.ports.scope.enter(null, () => execution.begin());
   }
 
   // ---- turns ----
@@ -216,7 +231,7 @@ export class RunWorker {
     const isClaiming = this.state === 'running';
     const fresh = this.queue.pick(
       answer.claimable.filter(({ id }) => isClaiming && !this.holds(id)),
-      Math.max(0, this.freeSlots()),
+      this.freeSlots(),
     );
     // One turn saw everything there is to take over; a full one may not have.
     if (takeovers && limit > 0 && answer.claimable.length < limit) this.takeovers = false;
@@ -282,7 +297,8 @@ export class RunWorker {
   }
 
   private freeSlots(): number {
-    return this.ports.options.maxConcurrentRuns - this.executions.size - this.claiming.size;
+    const waiting = this.waits.count(this.executions.keys());
+    return Math.max(0, this.ports.options.maxConcurrentRuns + waiting - this.executions.size - this.claiming.size);
   }
 
   private schedulePoll(found: boolean): void {

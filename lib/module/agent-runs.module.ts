@@ -13,6 +13,7 @@ import { RunService } from '../engine/run-service.js';
 import { RunWorker } from '../engine/run-worker.js';
 import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
 import { MemoryRunStore } from '../stores/memory/memory-run.store.js';
+import { AsyncRunScope } from '../system/async-run-scope.js';
 import { Sha256Digester } from '../system/sha256-digester.js';
 import { SystemClock } from '../system/system-clock.js';
 import { SystemIdSource } from '../system/system-id-source.js';
@@ -71,6 +72,7 @@ const providers: Provider[] = [
         clock: new SystemClock(),
         ids: new SystemIdSource(),
         digester: new Sha256Digester(),
+        scope: new AsyncRunScope(),
         log: new NestEngineLog(settings.redactKeys),
         // Found in onModuleInit, together with the observers.
         guardrail: null,

@@ -35,6 +35,7 @@ describe('the status of a worker', () => {
       state: 'ready',
       workerId: expect.stringMatching(/^billing-/),
       activeRuns: 1,
+      waitingRuns: 0,
       maxConcurrentRuns: 3,
       lastHeartbeatAt: new Date(clock.now()),
     });

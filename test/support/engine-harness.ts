@@ -18,6 +18,7 @@ import type { ToolDefinition } from '../../lib/contracts/tool-definition.js';
 import { createEngine, type Engine } from '../../lib/engine/engine.js';
 import { DEFAULT_ENGINE_OPTIONS, type EngineOptions } from '../../lib/engine/engine-options.js';
 import type { EnginePorts } from '../../lib/engine/engine-ports.js';
+import { AsyncRunScope } from '../../lib/system/async-run-scope.js';
 import { Sha256Digester } from '../../lib/system/sha256-digester.js';
 import { SystemClock } from '../../lib/system/system-clock.js';
 import { SystemIdSource } from '../../lib/system/system-id-source.js';
@@ -143,6 +144,7 @@ export async function engineOver(
     clock,
     ids: new SystemIdSource(),
     digester: new Sha256Digester(),
+    scope: new AsyncRunScope(),
     log: { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') },
     guardrail: null,
     approvalResolver: null,

@@ -9,6 +9,7 @@ import type { ApprovalRule } from '../../lib/decorators/agent-tool.options.js';
 import { RecoverTool } from '../../lib/decorators/recover-tool.decorator.js';
 import { APPROVAL_RULE_TIMEOUT_MS, askApprovalRule } from '../../lib/tools/approval-verdict.js';
 import { didNotHappen, happened, outcomeUnknown } from '../../lib/tools/probe-outcomes.js';
+import { AsyncRunScope } from '../../lib/system/async-run-scope.js';
 import { ManualClock } from '../support/manual-clock.js';
 import { agentWith, bootHost, callTool, toolOf } from '../support/nest-host.js';
 import { approvalOf } from '../../lib/engine/execution/judge-call.js';
@@ -176,7 +177,13 @@ describe('The approval rule of a tool', () => {
     const log = { debug: jest.fn(), info: jest.fn(), warn: jest.fn(), error: jest.fn() };
     const tool = { name: 't', caller: { approval: () => ask(rule) } } as never;
     const fields = { runId: 'r', operation: 'r1.m1.t0' };
-    const verdict = await approvalOf({ clock: new ManualClock(), log }, tool, {}, call, fields);
+    const verdict = await approvalOf(
+      { clock: new ManualClock(), log, scope: new AsyncRunScope() },
+      tool,
+      {},
+      call,
+      fields,
+    );
     expect(verdict).toEqual({ reason: expect.stringContaining('A person must decide because') });
     expect(JSON.stringify(verdict)).not.toContain('secret');
   });

@@ -21,12 +21,13 @@ export async function instructionsOf(
   { instructions, name, version }: AgentDefinition,
   run: RunRecord,
   state: RunState,
-  { clock, options }: Pick<EnginePorts, 'clock' | 'options'>,
+  ports: Pick<EnginePorts, 'clock' | 'options' | 'scope'>,
   record: (entries: JournalEntry[]) => Promise<void>,
 ): Promise<string | ModelFailure> {
+  const { clock, options } = ports;
   if (typeof instructions === 'string') return instructions;
   if (state.instructions !== null) return state.instructions;
-  const result = await timedCall(clock, INSTRUCTIONS_TIMEOUT_MS, new AbortController(), async () =>
+  const result = await timedCall({ ports, runId: run.id }, INSTRUCTIONS_TIMEOUT_MS, new AbortController(), async () =>
     instructions(contextOf(run, state)),
   );
   const told = `The function of instructions of agent ${name}@${version}`;

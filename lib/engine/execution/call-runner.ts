@@ -65,7 +65,7 @@ export class CallRunner {
     private readonly attempt: AttemptHandle,
   ) {
     this.environment = {
-      clock: ports.clock,
+      ports,
       run: runRecord,
       maxPayloadBytes: ports.options.maxPayloadBytes,
       mayAct: () => attempt.mayAct(),

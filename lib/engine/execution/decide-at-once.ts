@@ -23,7 +23,7 @@ import { timedCall } from './timed-call.js';
 /** How long a resolver may take. */
 const RESOLVER_TIMEOUT_MS = 5_000;
 
-export type DecisionPorts = Pick<EnginePorts, 'clock' | 'digester' | 'log' | 'approvalResolver'>;
+export type DecisionPorts = Pick<EnginePorts, 'clock' | 'digester' | 'log' | 'approvalResolver' | 'scope'>;
 
 /** The entries of an approval that is asked for and decided at once; null when people must be asked. */
 export async function decideAtOnce(
@@ -72,7 +72,7 @@ async function resolved(
     actor: structuredClone(run.actor),
   };
   const fields = { runId: run.id, operation: call.key, tool: call.name };
-  const answer = await timedCall(ports.clock, RESOLVER_TIMEOUT_MS, new AbortController(), async () =>
+  const answer = await timedCall({ ports, runId: run.id }, RESOLVER_TIMEOUT_MS, new AbortController(), async () =>
     resolver.resolve(question),
   );
   if (answer.ended === 'returned') {

@@ -13,28 +13,28 @@ import { firstProblems } from '../values/problem-text.js';
 import { thrownName, thrownStack } from '../values/thrown-stack.js';
 import { timedCall } from './timed-call.js';
 
-type JudgePorts = Pick<EnginePorts, 'clock' | 'log'>;
+type JudgePorts = Pick<EnginePorts, 'clock' | 'log' | 'scope'>;
 type LogFields = { runId: string; operation: string };
 
 export type ParsedCall = ParsedArguments | { ok: false; problems: string[]; timedOut: true };
 
 /** @param fields of the log line about a validator or rule that throws: `runId`, `operation` */
 export async function parseCall(
-  { clock, log }: JudgePorts,
+  ports: JudgePorts,
   tool: ToolDefinition,
   args: JsonObject,
   fields: LogFields,
 ): Promise<ParsedCall> {
   const refused = argumentsProblem(args);
   if (refused !== null) return { ok: false, problems: [refused] };
-  const parsed = await timedCall(clock, tool.timeoutMs, new AbortController(), () =>
+  const parsed = await timedCall({ ports, runId: fields.runId }, tool.timeoutMs, new AbortController(), () =>
     tool.caller.parse(structuredClone(args)),
   );
   switch (parsed.ended) {
     case 'returned':
       return bounded(parsed.value);
     case 'threw':
-      log.warn('the check of a call threw; the arguments count as invalid', {
+      ports.log.warn('the check of a call threw; the arguments count as invalid', {
         ...fields,
         tool: tool.name,
         stack: thrownStack(parsed.error),
@@ -59,16 +59,22 @@ function bounded(parsed: ParsedArguments): ParsedArguments {
 
 /** Null when nobody needs to decide. */
 export async function approvalOf(
-  { log }: JudgePorts,
+  ports: JudgePorts,
   tool: ToolDefinition,
   input: JsonObject,
   call: Parameters<ToolCaller['approval']>[1],
   fields: LogFields,
 ): Promise<ApprovalVerdict | null> {
-  try {
-    return await tool.caller.approval(structuredClone(input), call);
-  } catch (error) {
-    log.warn('an approval rule threw; a person is asked', { ...fields, tool: tool.name, stack: thrownStack(error) });
-    return { reason: `A person must decide because its approval rule failed (${thrownName(error)}).` };
-  }
+  const asked = await timedCall({ ports, runId: call.runId }, null, new AbortController(), () =>
+    tool.caller.approval(structuredClone(input), call),
+  );
+  if (asked.ended === 'returned') return asked.value;
+  // Without a limit nothing is late.
+  const error = asked.ended === 'threw' ? asked.error : undefined;
+  ports.log.warn('an approval rule threw; a person is asked', {
+    ...fields,
+    tool: tool.name,
+    stack: thrownStack(error),
+  });
+  return { reason: `A person must decide because its approval rule failed (${thrownName(error)}).` };
 }

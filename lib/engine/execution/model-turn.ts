@@ -32,7 +32,7 @@ export async function requestModel(
   agent: AgentDefinition,
   run: RunRecord,
   state: RunState,
-  ports: Pick<EnginePorts, 'clock' | 'digester' | 'options' | 'log'>,
+  ports: Pick<EnginePorts, 'clock' | 'digester' | 'options' | 'log' | 'scope'>,
   controller: AbortController,
   record: (entries: JournalEntry[]) => Promise<void>,
 ): Promise<ModelOutcome> {
@@ -57,7 +57,7 @@ async function askModel(
   agent: AgentDefinition,
   run: RunRecord,
   state: RunState,
-  ports: Pick<EnginePorts, 'clock' | 'digester' | 'options'>,
+  ports: Pick<EnginePorts, 'clock' | 'digester' | 'options' | 'scope'>,
   controller: AbortController,
   record: (entries: JournalEntry[]) => Promise<void>,
 ): Promise<ModelOutcome> {
@@ -70,7 +70,7 @@ async function askModel(
     provider: providerOf(agent.model),
     toolNames: new Set(agent.tools.map(({ name }) => name)),
   };
-  const result = await timedCall(ports.clock, agent.modelTimeoutMs, controller, () =>
+  const result = await timedCall({ ports, runId: run.id }, agent.modelTimeoutMs, controller, () =>
     agent.model.generate({
       instructions,
       messages: transcriptFor(state.messages, target, ports.digester),

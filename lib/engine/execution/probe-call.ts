@@ -19,8 +19,8 @@ export async function probeCall(
   cut: 'crash' | 'timeout',
   controller: AbortController,
 ): Promise<JournalEntry[]> {
-  const { clock, run } = environment;
-  const asked = await timedCall(clock, tool.timeoutMs ?? PROBE_TIMEOUT_MS, controller, async () =>
+  const { ports, run } = environment;
+  const asked = await timedCall({ ports, runId: run.id }, tool.timeoutMs ?? PROBE_TIMEOUT_MS, controller, async () =>
     tool.caller.probe?.({
       runId: run.id,
       operationId: `${run.id}/${call.key}`,
@@ -32,7 +32,7 @@ export async function probeCall(
   );
   // Told to stop by ourselves: that is no answer, and the next owner asks again.
   if (asked.ended === 'threw' && controller.signal.aborted) return [];
-  const at = clock.now();
+  const at = ports.clock.now();
   const answer = asked.ended === 'returned' ? readProbeResult(asked.value) : null;
   const told = { runId: run.id, operation: call.key, tool: tool.name };
   if (asked.ended === 'threw')

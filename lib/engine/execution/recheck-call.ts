@@ -33,7 +33,7 @@ export function unlessBegun(call: CallState, refusal: JournalEntry & { at: numbe
  * @returns the end of a call that must not go on; null when it may
  */
 export async function recheckCall(
-  ports: Pick<EnginePorts, 'clock' | 'digester' | 'log'>,
+  ports: Pick<EnginePorts, 'clock' | 'digester' | 'log' | 'scope'>,
   runId: string,
   tool: ToolDefinition,
   call: CallState,

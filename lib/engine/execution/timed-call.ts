@@ -2,7 +2,7 @@
  * A call with a time limit that holds even when the callee ignores its abort signal. The limit aborts the signal and lets go of the callee; what
  * it still does is a zombie, whose end the caller may wait for and whose result nobody uses.
  */
-import type { Clock } from '../../contracts/ports/clock.port.js';
+import type { EnginePorts } from '../engine-ports.js';
 
 export type TimedResult<T> =
   { ended: 'returned'; value: T } | { ended: 'threw'; error: unknown } | { ended: 'timed_out'; zombie: Promise<void> };
@@ -10,12 +10,19 @@ export type TimedResult<T> =
 /** Begins the time anew, with another limit. */
 export type RestartLimit = (limitMs: number | null) => void;
 
+/** For which run the host's code is called. */
+export interface CallPlace {
+  ports: Pick<EnginePorts, 'clock' | 'scope'>;
+  runId: string;
+  isTransactional?: boolean;
+}
+
 /**
  * @param limitMs null = no limit
  * @param controller aborted by the limit; the caller may abort it too, which by itself ends nothing
  */
 export function timedCall<T>(
-  clock: Clock,
+  { ports: { clock, scope }, runId, isTransactional = false }: CallPlace,
   limitMs: number | null,
   controller: AbortController,
   work: (restart: RestartLimit) => Promise<T>,
@@ -38,7 +45,8 @@ export function timedCall<T>(
     };
     restart(limitMs);
     // An async wrapper, so that a synchronous throw of foreign code is a rejection like any other.
-    const running = (async () => work(restart))();
+    const call = { runId, signal: controller.signal, isTransactional };
+    const running = scope.enter(call, async () => work(restart));
     const zombie = running.then(
       (value) => end({ ended: 'returned', value }),
       (error: unknown) => end({ ended: 'threw', error }),

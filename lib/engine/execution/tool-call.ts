@@ -3,7 +3,6 @@
  * the lease is checked again at the very moment the method is entered.
  */
 import type { JournalEntry, ToolDenied, ToolFailed } from '../../contracts/journal-entry.js';
-import type { Clock } from '../../contracts/ports/clock.port.js';
 import type { EnteredContext, EnteredTransaction, ToolContext } from '../../contracts/ports/tool-caller.port.js';
 import type { RunRecord } from '../../contracts/run.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
@@ -18,7 +17,7 @@ import { recordedError, recordedFailure, recordedText } from '../values/recorded
 import { thrownStack } from '../values/thrown-stack.js';
 import { thrownProperty } from '../values/thrown-value.js';
 import { unlessBegun } from './recheck-call.js';
-import { timedCall, type RestartLimit } from './timed-call.js';
+import { timedCall, type CallPlace, type RestartLimit } from './timed-call.js';
 
 /** How an execution ended. `entries` is empty when it should run again or was never begun. */
 export type CallEnd =
@@ -35,7 +34,7 @@ export type CallEnd =
   | { end: 'probe'; zombie: Promise<void> };
 
 export interface CallEnvironment {
-  clock: Clock;
+  ports: CallPlace['ports'];
   run: Pick<RunRecord, 'id' | 'sessionId' | 'agent' | 'actor'>;
   maxPayloadBytes: number;
   /** Whether this process may begin an effect now. */
@@ -74,11 +73,13 @@ export async function executeCall(
   controller: AbortController,
   { onEnter, openWithinMs = null, limitMs = tool.timeoutMs ?? undefined, rethrow, within = (body) => body() }: CallWays,
 ): Promise<CallEnd> {
-  const { clock, run } = environment;
+  const { run } = environment;
+  const { clock } = environment.ports;
+  const isTransactional = tool.recovery === 'transactional';
   let entered = false;
   let refused = false;
   let opening = false;
-  const inside = new MethodInside(call, environment.inside, tool.recovery === 'transactional');
+  const inside = new MethodInside(call, environment.inside, isTransactional);
   const context: ToolContext = Object.freeze({
     ...inside.context(),
     runId: run.id,
@@ -112,7 +113,8 @@ export async function executeCall(
         return enteredWith(addition, context, limitMs === undefined ? null : new Date(clock.now() + limitMs));
       },
     });
-  const result = await timedCall(clock, limitMs ?? null, controller, (restart) => within(() => invoke(restart)));
+  const place = { ports: environment.ports, runId: run.id, isTransactional };
+  const result = await timedCall(place, limitMs ?? null, controller, (restart) => within(() => invoke(restart)));
   tellOfStandstill(environment, tool, call);
   if (result.ended === 'timed_out') {
     inside.close();
@@ -128,7 +130,8 @@ export async function executeCall(
     if (entered && controller.signal.aborted) return { end: 'cut' };
     if (!entered && controller.signal.aborted) return { end: 'released' };
     const isOurs = isStoreTrouble(result.error, entered);
-    if (isOurs && entered && call.attempts >= MAX_TRIES_IN_TROUBLE) return givenUp(clock, call, result.error);
+    if (isOurs && entered && call.attempts >= MAX_TRIES_IN_TROUBLE)
+      return givenUp(environment.ports, call, result.error);
     if (isOurs || rethrow?.(result.error)) throw result.error;
     const refusal = refusalOf(environment, tool, call, result.error);
     return { end: 'result', entries: [entered ? refusal : unlessBegun(call, refusal, reasonOf(refusal))] };
@@ -140,7 +143,7 @@ export async function executeCall(
 const MAX_TRIES_IN_TROUBLE = 5;
 
 /** The journal could be written each time: what the method meets is not the store that this run lives in, or only when the method uses it. */
-function givenUp(clock: Clock, call: CallState, thrown: unknown): CallEnd {
+function givenUp({ clock }: CallPlace['ports'], call: CallState, thrown: unknown): CallEnd {
   const { message, ...error } = recordedError(thrown, 'TOOL_FAILED');
   const named = recordedText(`The tool was begun ${call.attempts} times and failed each time, lastly with: ${message}`);
   return {
@@ -186,7 +189,7 @@ function reasonOf(refusal: ToolFailed | ToolDenied): string {
 }
 
 function refusalOf(
-  { clock, run, warn }: CallEnvironment,
+  { ports: { clock }, run, warn }: CallEnvironment,
   tool: ToolDefinition,
   call: CallState,
   error: unknown,
@@ -225,7 +228,7 @@ function recordOutcome(
   call: CallState,
   value: unknown,
 ): JournalEntry {
-  const at = environment.clock.now();
+  const at = environment.ports.clock.now();
   const normalised = normaliseResult(value, { maxBytes: environment.maxPayloadBytes });
   if (normalised.ok)
     return {
@@ -266,7 +269,7 @@ function timedOut(
   limitMs: number,
   zombie: Promise<void>,
 ): CallEnd {
-  const at = environment.clock.now();
+  const at = environment.ports.clock.now();
   const late = entered ? 'The tool' : 'What comes before the tool (guards, pipes, interceptors)';
   const error = recordedFailure('TOOL_TIMED_OUT', `${late} did not finish within ${limitMs} ms.`);
   const failed = {

@@ -2,6 +2,7 @@
 import { INTERACTION_STATUSES } from '../../contracts/interaction.js';
 import type { SequencedEntry } from '../../contracts/journal-entry.js';
 import type { Message } from '../../contracts/message.js';
+import type { ScopedCall } from '../../contracts/ports/run-scope.port.js';
 import type { InteractionQuery } from '../../contracts/ports/run-store.port.js';
 import type {
   EventOptions,
@@ -28,6 +29,8 @@ import type { JournalFold } from '../journal/fold-journal.js';
 import { readRunState } from '../journal/read-whole-journal.js';
 import { presentInteraction, presentOperations, presentRun, presentSummary } from '../run-presenter.js';
 import type { RunSignals } from '../run-signals.js';
+import type { RunWaits } from '../run-waits.js';
+import type { RunWorker } from '../run-worker.js';
 import { effectsNote } from '../session-effects.js';
 import { readHistory } from '../sessions.js';
 import type { Unanswered } from '../unanswered.js';
@@ -58,6 +61,7 @@ export class ReadRuns {
     private readonly fold: JournalFold,
     private readonly signals: RunSignals,
     private readonly unanswered: Unanswered,
+    private readonly slots: { waits: RunWaits; worker: RunWorker },
   ) {}
 
   get(runId: string): Promise<Run> {
@@ -172,7 +176,10 @@ export class ReadRuns {
     return note ? [...history.messages, note] : history.messages;
   }
 
-  /** Resolves when the run is settled or suspended, or when the wait or this process ends: then with the state it has. */
+  /**
+   * Resolves when the run is settled or suspended, or when the wait or this process ends: then with the state it has. Inside a run it rejects when the call that
+   * waits must stop: the state of that moment would be recorded as what the call came to.
+   */
   async result(runId: string, options: WaitOptions = {}): Promise<Run> {
     requireOptions(options);
     const { timeout, signal } = options;
@@ -180,13 +187,29 @@ export class ReadRuns {
     const limitMs = readDuration('timeout', timeout, problems) ?? Number.POSITIVE_INFINITY;
     if (problems.length > 0) throw invalid(problems);
     const until = this.ports.clock.elapsed() + limitMs;
+    return this.slots.waits.during(requireId('runId', runId), (call) => this.untilOver(runId, until, signal, call));
+  }
+
+  private async untilOver(
+    runId: string,
+    until: number,
+    signal: AbortSignal | undefined,
+    call: ScopedCall | null,
+  ): Promise<Run> {
+    const stops = [signal, call?.signal].filter((one) => one !== undefined);
+    const ends = stops.length > 1 ? AbortSignal.any(stops) : stops[0];
+    let isFirst = true;
     for (;;) {
       const leftMs = until - this.ports.clock.elapsed();
-      const { moved, stop } = this.signals.listen(runId, Math.min(LOOK_AGAIN_MS, leftMs), signal);
+      const { moved, stop } = this.signals.listen(runId, Math.min(LOOK_AGAIN_MS, leftMs), ends);
       try {
         const run = await this.get(runId);
         const isOver = run.phase === 'settled' || run.phase === 'suspended' || leftMs <= 0;
-        if (isOver || signal?.aborted || this.signals.isReleased) return run;
+        if (isOver) return run;
+        call?.signal.throwIfAborted();
+        if (signal?.aborted || (!call && this.signals.isReleased)) return run;
+        if (call && isFirst) await this.slots.worker.executeAwaited(runId, run.status);
+        isFirst = false;
         await moved;
       } finally {
         stop();

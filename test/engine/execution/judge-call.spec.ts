@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '../../../lib/contracts/json.js';
 import { parseCall } from '../../../lib/engine/execution/judge-call.js';
+import { AsyncRunScope } from '../../../lib/system/async-run-scope.js';
 import { tool, type ToolOptions } from '../../support/engine-harness.js';
 import { ManualClock } from '../../support/manual-clock.js';
 
@@ -9,7 +10,7 @@ const SILENT = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
 const parsed = (args: JsonObject, parse: NonNullable<ToolOptions['parse']>) =>
   parseCall(
-    { clock: new ManualClock(), log: SILENT },
+    { clock: new ManualClock(), log: SILENT, scope: new AsyncRunScope() },
     tool('pay', () => null, { parse }),
     args,
     { runId: 'r', operation: 'r1.m1.t0' },
