@@ -3,6 +3,9 @@ import { isExactNumber } from './json.js';
 
 const MAX_METADATA_KEYS = 64;
 
+/** Of a list. Each is one more table to join; databases end at 61. */
+export const MAX_METADATA_FILTERS = 16;
+
 /** Of a text value, in characters as people and databases count them: an emoji is one. */
 export const MAX_METADATA_TEXT = 191;
 
@@ -16,10 +19,9 @@ export function isMetadataText(value: string): boolean {
 }
 
 /** The one judge of metadata, whoever gives it. */
-export function metadataProblems(metadata: object): { field: string; problem: string }[] {
+export function metadataProblems(metadata: object, maxKeys = MAX_METADATA_KEYS): { field: string; problem: string }[] {
   const entries = Object.entries(metadata) as [string, unknown][];
-  if (entries.length > MAX_METADATA_KEYS)
-    return [{ field: 'metadata', problem: `must have at most ${MAX_METADATA_KEYS} keys` }];
+  if (entries.length > maxKeys) return [{ field: 'metadata', problem: `must have at most ${maxKeys} keys` }];
   return entries.flatMap(([key, value]) => {
     const field = `metadata.${key.slice(0, 100)}`;
     if (!isMetadataKey(key)) return [{ field, problem: 'as a key must be 1-128 characters of A-Z a-z 0-9 . _ : -' }];

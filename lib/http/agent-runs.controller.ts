@@ -26,6 +26,7 @@ import { HttpAnswer } from './answer/http-answer.js';
 import { httpProblem } from './answer/http-problem.mapper.js';
 import { acceptsJson } from './input/accepts-json.js';
 import { requireJson } from './input/json-body.js';
+import { longestPathId } from './input/longest-path-id.js';
 import { readRestart, readRetry } from './input/people-requests.js';
 import {
   readEventQuery,
@@ -64,7 +65,8 @@ export abstract class AgentRunsController {
     requireJson(request);
     const wait = readWait(query);
     requireJsonAccepted(request);
-    const run = await this.access.start(actor, readStart(body), (allowed) => this.runs.start({ ...allowed, actor }));
+    const options = readStart(body, longestPathId(this.adapterHost.httpAdapter));
+    const run = await this.access.start(actor, options, (allowed) => this.runs.start({ ...allowed, actor }));
     const headers: Record<string, string> = run.deduplicated ? {} : { Location: this.locationOf(request, run.id) };
     if (wait === undefined) return new HttpAnswer(run.deduplicated ? 200 : 202, run, headers);
     const waited = await this.wait(request, run, wait);

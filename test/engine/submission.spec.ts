@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import type { StartOptions } from '../../lib/contracts/run-requests.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
-import { agent, engineOver, stopEngines } from '../support/engine-harness.js';
+import { agent, engineOver, stopEngines, tool } from '../support/engine-harness.js';
 import { FailingStore } from '../support/failing-store.js';
 import { journalOf, rowOf } from '../support/journal-of.js';
 import { signal } from '../support/signal.js';
@@ -314,6 +314,91 @@ describe('submitting a run', () => {
       ['a maxDuration that is infinite', { ...start, maxDuration: Number.POSITIVE_INFINITY }, 'maxDuration'],
       ['a field nobody knows', { ...start, promt: 'x' }, 'promt'],
     ];
+
+    const result = { type: 'tool-result', callId: 'c', name: 't', outcome: 'success', output: null };
+    const edit = { by: 'bob', note: 'less', arguments: { cents: 1 } };
+    const earlier = (call: object, done: object = {}) => ({
+      agent: 'support',
+      messages: [
+        { role: 'user', content: 'x' },
+        { role: 'assistant', content: [{ type: 'tool-call', callId: 'c', name: 't', arguments: {}, ...call }] },
+        { role: 'tool', content: [{ ...result, ...done }] },
+        { role: 'user', content: 'x' },
+      ],
+    });
+    const part = (role: 'user' | 'assistant', content: object) => ({
+      agent: 'support',
+      messages: [
+        { role, content: [content] },
+        { role: 'user', content: 'x' },
+      ],
+    });
+
+    it.each<[string, object, string | null]>([
+      ['an earlier call with its result', earlier({}, { edits: [edit] }), null],
+      ['edits that are no list', earlier({}, { edits: edit }), 'messages[2].content[0].edits'],
+      ['edits of nothing', earlier({}, { edits: [null] }), 'messages[2].content[0].edits'],
+      ['no edits', earlier({}, { edits: [] }), 'messages[2].content[0].edits'],
+      ['an edit by nobody', earlier({}, { edits: [{ ...edit, by: 1 }] }), 'messages[2].content[0].edits'],
+      ['an edit with an odd note', earlier({}, { edits: [{ ...edit, note: {} }] }), 'messages[2].content[0].edits'],
+      ['an edit of a list', earlier({}, { edits: [{ ...edit, arguments: [] }] }), 'messages[2].content[0].edits'],
+      ['an outcome that is none', earlier({}, { outcome: 'toString' }), 'messages[2].content[0].outcome'],
+      ['no output', earlier({}, { output: undefined }), 'messages[2].content[0].output'],
+      ['a result of an odd call', earlier({}, { name: null }), 'messages[2].content[0].name'],
+      ['arguments that are a list', earlier({ arguments: [] }), 'messages[1].content[0].arguments'],
+      ['raw arguments that are an object', earlier({ rawArguments: {} }), 'messages[1].content[0].rawArguments'],
+      ['a provider that is no text', earlier({ provider: 1 }), 'messages[1].content[0].provider'],
+      ['an original id that is no text', earlier({ originalCallId: 1 }), 'messages[1].content[0].originalCallId'],
+      ['options that are text', earlier({ providerOptions: 'x' }), 'messages[1].content[0].providerOptions'],
+      ['reasoning without text', part('assistant', { type: 'reasoning' }), 'messages[0].content[0].text'],
+      ['an opaque part of nothing', part('assistant', { type: 'opaque' }), 'messages[0].content[0].value'],
+      [
+        'a file by an address that is none',
+        part('assistant', { type: 'file', mediaType: 'a/b', url: 'x' }),
+        'messages[0].content[0]',
+      ],
+      ['a file of nothing', part('assistant', { type: 'file', mediaType: 'a/b' }), 'messages[0].content[0]'],
+      [
+        'a file of an odd type',
+        part('assistant', { type: 'file', mediaType: 'x', data: 'AAAA' }),
+        'messages[0].content[0].mediaType',
+      ],
+      [
+        "a user's file by an address that is none",
+        part('user', { type: 'file', mediaType: 'a/b', url: 'https://' }),
+        'messages[0].content[0]',
+      ],
+      [
+        "a user's file of an odd name",
+        part('user', { type: 'file', mediaType: 'a/b', data: 'AAAA', filename: 1 }),
+        'messages[0].content[0].filename',
+      ],
+      [
+        "a user's options that are a list",
+        part('user', { type: 'text', text: 'x', providerOptions: [] }),
+        'messages[0].content[0].providerOptions',
+      ],
+      ['a part that is nothing', part('user', null as never), 'messages[0].content[0].type'],
+    ])('SUB-3: messages of the caller: %s', async (_, options, field) => {
+      const engine = await reader();
+      const started = engine.runs.start(options as StartOptions);
+      if (field === null) return expect(await started).toMatchObject({ status: 'pending' });
+      await expect(started).rejects.toMatchObject({
+        code: 'INVALID_REQUEST',
+        details: { fields: [expect.objectContaining({ field })] },
+      });
+    });
+
+    it('SUB-3: what `messages` gives of a run is a prompt of the next', async () => {
+      const model = scriptedModel([{ calls: [{ name: 'pay', args: { cents: 1 } }] }, { text: 'done' }, { text: 'ok' }]);
+      const engine = await engineOver(new MemoryRunStore(), agent(model, [tool('pay', () => ({ paid: true }))]));
+      const { id } = await engine.runs.startAndWait(start);
+      const messages = [...(await engine.runs.messages(id)), { role: 'user', content: 'and now?' }];
+      expect(await engine.runs.startAndWait({ agent: 'support', messages } as StartOptions)).toMatchObject({
+        status: 'completed',
+        output: 'ok',
+      });
+    });
 
     it.each(bad)('SUB-3: %s is refused by the name of the field, and no row exists', async (_, options, field) => {
       const store = new MemoryRunStore();

@@ -14,6 +14,7 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
 import request from 'supertest';
+import type { RunStore } from '../../lib/contracts/ports/run-store.port.js';
 import type { InputGuardrail } from '../../lib/contracts/ports/input-guardrail.port.js';
 import type { ModelClient, ModelReply, ModelRequest } from '../../lib/contracts/ports/model-client.port.js';
 import { AGENT_RUNS_STORE } from '../../lib/decorators/agent-runs-store.tokens.js';
@@ -116,6 +117,10 @@ export interface HttpHostOptions {
   routes?: Partial<AgentRunsHttpOptions> | Partial<AgentRunsHttpOptions>[];
   controllers?: Type[];
   worker?: boolean;
+  /** In memory unless given. */
+  store?: RunStore;
+  /** Of Fastify itself. */
+  fastify?: ConstructorParameters<typeof FastifyAdapter>[0];
   configure?: (app: INestApplication) => void;
   /** Of the host's application, e.g. `rawBody`. */
   application?: NestApplicationOptions;
@@ -131,8 +136,11 @@ export interface HttpHost {
 }
 
 /** The modules of a host: a running engine, and the routes. */
-export async function hostModules({ routes = {}, worker = true }: Pick<HttpHostOptions, 'routes' | 'worker'> = {}) {
-  const store = new MemoryRunStore();
+export async function hostModules({
+  routes = {},
+  worker = true,
+  store = new MemoryRunStore(),
+}: Pick<HttpHostOptions, 'routes' | 'worker' | 'store'> = {}) {
   const guardrail: InputGuardrail = {
     screen: ({ messages }) =>
       Promise.resolve(JSON.stringify(messages).includes('mischief') ? { refuse: 'no mischief' } : null),
@@ -160,10 +168,13 @@ export async function startHttpHost(options: HttpHostOptions = {}): Promise<Http
     imports,
     controllers,
   }).compile();
-  const app = reference.createNestApplication(adapter === 'express' ? new ExpressAdapter() : new FastifyAdapter(), {
-    logger: false,
-    ...application,
-  });
+  const app = reference.createNestApplication(
+    adapter === 'express' ? new ExpressAdapter() : new FastifyAdapter(options.fastify),
+    {
+      logger: false,
+      ...application,
+    },
+  );
   configure?.(app);
   await app.init();
   await (app.getHttpAdapter().getInstance() as { ready?: () => Promise<void> }).ready?.();

@@ -2,6 +2,7 @@
 import type { JsonObject } from '../../contracts/json.js';
 import type { AssistantPart, Message, ToolResultPart, UserPart } from '../../contracts/message.js';
 import { isBlankText } from '../../contracts/blank-text.js';
+import { ASSISTANT_PARTS, isPart, type PartRules, TOOL_PARTS, USER_PARTS } from './message-part-rules.js';
 import { readJson } from './read-json.js';
 import { isRecord, type FieldProblem } from './read-start-options.js';
 
@@ -69,43 +70,37 @@ function readUserContent(content: unknown, field: string, problems: FieldProblem
   const parts = content
     .map((part, index) => readUserPart(part, `${field}[${index}]`, problems))
     .filter((part) => part !== null);
-  if (parts.every((part) => part.type === 'text' && isBlankText(part.text)))
+  // Of parts that are none, the problem is told already.
+  if (parts.length > 0 && parts.every((part) => part.type === 'text' && isBlankText(part.text)))
     return bad(problems, field, 'must not be blank');
   return parts;
 }
 
-function readUserPart(value: unknown, field: string, problems: FieldProblem[]): UserPart | null {
-  if (!isRecord(value)) return bad(problems, field, 'must be an object');
-  const part = value as Record<string, unknown>;
-  const providerOptions = isRecord(part.providerOptions)
-    ? readJson(`${field}.providerOptions`, part.providerOptions, problems)
-    : undefined;
-  const options = providerOptions === undefined ? {} : { providerOptions: providerOptions as JsonObject };
-  if (part.type === 'text')
-    return typeof part.text === 'string'
-      ? { type: 'text', text: part.text, ...options }
-      : bad(problems, `${field}.text`, 'must be text');
-  if (part.type !== 'image' && part.type !== 'file')
-    return bad(problems, `${field}.type`, "must be 'text', 'image' or 'file'");
-  const source = part.type === 'image' ? (part.image ?? part.data ?? part.url) : (part.data ?? part.url);
-  const mediaType = part.mediaType ?? (part.type === 'image' ? 'image/*' : undefined);
-  if (typeof mediaType !== 'string' || !/^[\w.+-]+\/[\w.+*-]+$/.test(mediaType))
-    return bad(problems, `${field}.mediaType`, 'must be a media type such as image/png');
-  const data = readMedia(source);
-  if (!data) return bad(problems, field, 'must have bytes, base64 text, or an http(s) URL');
+function readUserPart(part: unknown, field: string, problems: FieldProblem[]): UserPart | null {
+  if (!isPart(part, USER_PARTS, field, problems)) return null;
+  const { type, text, filename, providerOptions: given } = part;
+  const read = given === undefined ? undefined : readJson(`${field}.providerOptions`, given, problems);
+  const options = read === undefined ? {} : { providerOptions: read as JsonObject };
+  if (type === 'text') return { type, text: text as string, ...options };
+  const source = type === 'image' ? (part.image ?? part.data ?? part.url) : (part.data ?? part.url);
+  const media = readMedia(source);
+  if (!media) return bad(problems, field, MEDIA_WORDS);
+  const mediaType = (part.mediaType as string | undefined) ?? 'image/*';
   return {
     type: 'file',
     mediaType,
-    ...data,
-    ...(typeof part.filename === 'string' && { filename: part.filename }),
+    ...media,
+    ...(filename !== undefined && { filename: filename as string }),
     ...options,
   };
 }
 
+const MEDIA_WORDS = 'must have bytes, base64 text, or an http(s) URL';
+
 function readMedia(source: unknown): { data: string } | { url: string } | null {
   if (source instanceof Uint8Array) return { data: base64(source) };
   if (typeof source !== 'string' || source === '') return null;
-  if (/^https?:\/\//i.test(source)) return { url: source };
+  if (/^https?:\/\//i.test(source)) return URL.canParse(source) ? { url: source } : null;
   const inline = /^data:[^,]*;base64,(.*)$/s.exec(source)?.[1] ?? source;
   return /^[A-Za-z0-9+/]+={0,2}$/.test(inline) && inline.length % 4 === 0 ? { data: inline } : null;
 }
@@ -116,32 +111,16 @@ function base64(bytes: Uint8Array): string {
   return btoa(binary);
 }
 
-const ASSISTANT_PARTS: Readonly<Record<string, readonly string[]>> = {
-  text: ['text'],
-  reasoning: ['text'],
-  file: ['mediaType'],
-  'tool-call': ['callId', 'name'],
-  opaque: [],
-};
-const TOOL_PARTS: Readonly<Record<string, readonly string[]>> = { 'tool-result': ['callId', 'name', 'outcome'] };
-
-/** Parts of an earlier transcript: their required texts are checked, the rest is taken as it is. */
-function readParts<P>(
-  content: unknown,
-  kinds: Readonly<Record<string, readonly string[]>>,
-  field: string,
-  problems: FieldProblem[],
-): P[] | null {
+/** Parts of an earlier transcript: their fields are checked, the rest is taken as it is. */
+function readParts<P>(content: unknown, kinds: PartRules, field: string, problems: FieldProblem[]): P[] | null {
   if (!Array.isArray(content) || content.length === 0)
     return bad(problems, field, 'must be a list of at least one part');
   for (const [index, part] of content.entries()) {
-    const type = isRecord(part) && typeof part.type === 'string' ? part.type : '';
-    const texts = Object.hasOwn(kinds, type) ? kinds[type] : undefined;
-    if (!texts) bad(problems, `${field}[${index}].type`, `must be one of ${Object.keys(kinds).join(', ')}`);
-    else
-      for (const name of texts)
-        if (typeof (part as Record<string, unknown>)[name] !== 'string')
-          bad(problems, `${field}[${index}].${name}`, 'must be text');
+    const place = `${field}[${index}]`;
+    if (!isPart(part, kinds, place, problems) || part.type !== 'file') continue;
+    const { data, url } = part;
+    if ((data === undefined) === (url === undefined) || (url !== undefined && !URL.canParse(url as string)))
+      bad(problems, place, 'must have base64 text in data, or an address in url');
   }
   return (readJson(field, content, problems) as P[] | undefined) ?? null;
 }

@@ -2,6 +2,7 @@
 import { INTERACTION_STATUSES } from '../../contracts/interaction.js';
 import type { SequencedEntry } from '../../contracts/journal-entry.js';
 import type { Message } from '../../contracts/message.js';
+import { MAX_METADATA_FILTERS } from '../../contracts/run-metadata.js';
 import type { ScopedCall } from '../../contracts/ports/run-scope.port.js';
 import type { InteractionQuery } from '../../contracts/ports/run-store.port.js';
 import type {
@@ -90,7 +91,7 @@ export class ReadRuns {
         problems.push({ field, problem: 'must be text' });
     }
     // A filter that is none would match every run.
-    const metadata = readMetadata(options.metadata, problems);
+    const metadata = readMetadata(options.metadata, problems, MAX_METADATA_FILTERS);
     if (problems.length > 0) throw invalid(problems);
     const page = await this.ports.store.list({
       limit,
@@ -113,7 +114,7 @@ export class ReadRuns {
     const problems: FieldProblem[] = [];
     requireOptions(options);
     const { limit = DEFAULT_PAGE, status = 'pending', after, metadata: wanted, ...filters } = options;
-    const metadata = readMetadata(wanted, problems);
+    const metadata = readMetadata(wanted, problems, MAX_METADATA_FILTERS);
     if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE)
       problems.push({ field: 'limit', problem: `must be a whole number from 1 to ${MAX_PAGE}` });
     if (!INTERACTION_STATUSES.includes(status))

@@ -127,13 +127,13 @@ export function readBudget(value: unknown, problems: FieldProblem[]): number | n
   return null;
 }
 
-export function readMetadata(value: unknown, problems: FieldProblem[]): RunMetadata {
+export function readMetadata(value: unknown, problems: FieldProblem[], maxKeys?: number): RunMetadata {
   if (value === undefined) return {};
   if (!isRecord(value)) {
     problems.push({ field: 'metadata', problem: 'must be a flat object' });
     return {};
   }
-  problems.push(...metadataProblems(value));
+  problems.push(...metadataProblems(value, maxKeys));
   return Object.fromEntries(Object.entries(value)) as RunMetadata;
 }
 

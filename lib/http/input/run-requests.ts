@@ -2,7 +2,7 @@
  * The bodies and queries of the routes, from unverified values to what `RunService` is given. What a field may be is written here once;
  * the engine checks again what matters to it.
  */
-import { isIdentifier } from '../../contracts/identifier.js';
+import { isIdentifier, MAX_IDENTIFIER } from '../../contracts/identifier.js';
 import type { JsonValue } from '../../contracts/json.js';
 import { isMetadataKey, isMetadataText, MAX_METADATA_TEXT, metadataProblems } from '../../contracts/run-metadata.js';
 import type { RunMetadata } from '../../contracts/run.js';
@@ -25,8 +25,18 @@ export function readPathId(name: string, value: unknown): string {
   throw invalidRequest([{ field: name, problem: IDENTIFIER.words }]);
 }
 
-export function readStart(body: unknown): StartOptions {
+/** @param maxPathId characters of the longest id that the server routes */
+export function readStart(body: unknown, maxPathId = MAX_IDENTIFIER): StartOptions {
   return RequestFields.read(body, (fields) => {
+    const pathId = (name: 'runId' | 'sessionId') => {
+      const id = fields.text(name, { pattern: IDENTIFIER });
+      if (id !== undefined && id.length > maxPathId)
+        fields.report(
+          name,
+          `must have at most ${maxPathId} characters, for this server finds no longer one in a path (maxParamLength)`,
+        );
+      return id;
+    };
     const prompt = fields.text('prompt', { notBlank: true });
     const messages = readMessages(fields);
     if (fields.has('prompt') === fields.has('messages')) {
@@ -37,9 +47,9 @@ export function readStart(body: unknown): StartOptions {
       version: fields.text('version', { pattern: VERSION }),
       prompt,
       messages,
-      sessionId: fields.text('sessionId', { pattern: IDENTIFIER }),
+      sessionId: pathId('sessionId'),
       requestId: fields.text('requestId', { pattern: IDENTIFIER }),
-      runId: fields.text('runId', { pattern: IDENTIFIER }),
+      runId: pathId('runId'),
       enqueue: fields.flag('enqueue'),
       budget: readBudget(fields),
       metadata: readMetadata(fields),

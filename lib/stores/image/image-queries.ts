@@ -17,7 +17,7 @@ import type { ImageTables } from './image-tables.js';
 import { answeredRuns } from './image-sweeps.js';
 import { claimableSince, isExpired, leaseOf } from './leases.js';
 import { byAge, byAsk } from './list-order.js';
-import { cursorAfter, placeOf, type ListName, type Places } from './page-cursor.js';
+import { cursorAfter, placeOf, type ListName, type Places } from '../../contracts/page-cursor.js';
 
 export function load(tables: ImageTables, runId: string): { run: RunRecord; lease: LeaseView | null } | null {
   const run = tables.runs.get(runId);

@@ -1,7 +1,7 @@
 /** The orders of lists, by bytes: the same on every store. */
 import { askPlace } from '../../contracts/ask-place.js';
 import type { Interaction } from '../../contracts/interaction.js';
-import type { Places } from './page-cursor.js';
+import type { Places } from '../../contracts/page-cursor.js';
 
 type RunPlace = Places['runs'];
 type AskPlace = Pick<Interaction, 'createdAt' | 'runId' | 'operationKey' | 'ordinal' | 'id'> | Places['interactions'];

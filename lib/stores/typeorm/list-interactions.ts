@@ -13,7 +13,7 @@ import { Filter } from './filter.js';
 import { INTERACTION_COLUMNS, interactionOf } from './interaction.mapper.js';
 import { joinMetadata } from './metadata-filter.js';
 import { firstRows } from './ordered-rows.js';
-import { placeOf } from './page-cursor.js';
+import { placeOf } from '../../contracts/page-cursor.js';
 import { pageOf } from './page-of.js';
 import { query, type Program } from './program.js';
 

@@ -9,7 +9,7 @@ import type { Dialect } from './dialect.js';
 import { Filter } from './filter.js';
 import { joinMetadata } from './metadata-filter.js';
 import { firstRows, type Fragment } from './ordered-rows.js';
-import { placeOf } from './page-cursor.js';
+import { placeOf } from '../../contracts/page-cursor.js';
 import { pageOf } from './page-of.js';
 import { query, type Program } from './program.js';
 import { SUMMARY_COLUMNS, summaryOf } from './run.mapper.js';

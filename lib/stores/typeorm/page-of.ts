@@ -1,5 +1,5 @@
 import type { Page } from '../../contracts/ports/run-store.port.js';
-import { cursorAfter, type ListName, type Places } from './page-cursor.js';
+import { cursorAfter, type ListName, type Places } from '../../contracts/page-cursor.js';
 
 /** A page of what was found, which is one row more than its limit where there is a next one. */
 export function pageOf<L extends ListName, Item>(

@@ -126,6 +126,21 @@ export const listingCases: readonly StoreCase[] = [
     }
   }),
 
+  storeCase('STO-8', 'sixteen pairs of metadata select runs and interactions', async ({ store }) => {
+    const metadata = Object.fromEntries(upTo(16).map((n) => [`key-${n}`, n]));
+    await submit(store, { id: 'run-1', metadata });
+    await submit(store, { id: 'run-2', metadata: { ...metadata, 'key-16': 0 } });
+    await ask(store, [anInteraction({ id: 'ask-1', runId: 'run-1' })]);
+    assert.deepEqual(await listed(store, { metadata, limit: 1 }), ['run-1']);
+    const { items } = await store.interactions({ metadata, limit: 2 });
+    assert.deepEqual(
+      items.map(({ id }) => id),
+      ['ask-1'],
+    );
+    for (const value of ['a\0', '\ud83d', '\u00e9'])
+      assert.deepEqual(await listed(store, { metadata: { 'key-1': value }, limit: 1 }), []);
+  }),
+
   storeCase('STO-5', 'metadata values that look alike are different', async ({ store }) => {
     const values = [
       'User-1',
@@ -194,6 +209,7 @@ export const listingCases: readonly StoreCase[] = [
       'attempt',
       'sequence',
       'totals',
+      'actor',
       'metadata',
       'nextAttemptAt',
       'createdAt',
@@ -225,6 +241,18 @@ export const listingCases: readonly StoreCase[] = [
       base64('[]'),
       base64('[1,2]'),
       base64('null'),
+      // What no id holds, and what some databases fail on.
+      ...['a\0', 'r\u00e9', '\ud83d', '\ud83d\udd11', '', 'a'.repeat(500)].flatMap((text) => [
+        base64(JSON.stringify(['runs', 1, text])),
+        base64(JSON.stringify(['interactions', 1, 'run-1', text, 'ask-1'])),
+        base64(JSON.stringify(['interactions', 1, 'run-1', '1', text])),
+      ]),
+      base64(JSON.stringify(['runs', 1.5, 'run-1'])),
+      'a\0',
+      '\u00e9',
+      `${runs.nextCursor}\0`,
+      `${runs.nextCursor} `,
+      `${runs.nextCursor}=`,
       `${runs.nextCursor}x`,
     ];
     for (const cursor of [...bad, asks.nextCursor]) {

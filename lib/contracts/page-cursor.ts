@@ -1,5 +1,5 @@
 /** Cursors of lists: the place of the last row shown, so that rows that come and go elsewhere move nothing. Opaque to callers. */
-import { InvalidCursorError } from '../../errors/request/invalid-cursor.error.js';
+import { InvalidCursorError } from '../errors/request/invalid-cursor.error.js';
 
 /** What the rows of a list are sorted by, in this order. */
 export interface Places {
@@ -14,20 +14,27 @@ const FIELDS: { readonly [L in ListName]: readonly (keyof Places[L])[] } = {
   interactions: ['createdAt', 'runId', 'place', 'id'],
 };
 
+/** What ids and places are made of. Anything else is in no row, and databases fail on some of it. */
+const PLACE_TEXT = /^[\x21-\x7e]{1,400}$/;
+
 export function cursorAfter<L extends ListName>(list: L, place: Places[L]): string {
   const values = FIELDS[list].map((field) => place[field]);
-  return Buffer.from(JSON.stringify([list, ...values])).toString('base64url');
+  return btoa(JSON.stringify([list, ...values]))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '');
 }
 
 /** @throws InvalidCursorError for a text that {@link cursorAfter} did not give for this list */
 export function placeOf<L extends ListName>(list: L, cursor: string): Places[L] {
   try {
-    const [name, createdAt, ...texts] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as unknown[];
+    const [name, createdAt, ...texts] = JSON.parse(atob(cursor.replaceAll('-', '+').replaceAll('_', '/'))) as unknown[];
     const values = [createdAt, ...texts];
-    const isPlace = Number.isSafeInteger(createdAt) && texts.every((text) => typeof text === 'string');
+    const isPlace =
+      Number.isSafeInteger(createdAt) && texts.every((text) => typeof text === 'string' && PLACE_TEXT.test(text));
     if (name === list && isPlace && values.length === FIELDS[list].length) {
       const place = Object.fromEntries(FIELDS[list].map((field, index) => [field, values[index]])) as Places[L];
-      // Base64 decoding skips what it does not know: only the very text counts.
+      // Decoding forgives spaces and padding: only the very text counts.
       if (cursorAfter(list, place) === cursor) return place;
     }
   } catch {
