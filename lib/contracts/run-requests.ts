@@ -117,18 +117,29 @@ export type InteractionResponse = (
   roles?: readonly string[];
 };
 
-export interface PendingInteractionsOptions {
-  runId?: string;
+/** What lists of runs and of interactions have in common. */
+export interface ListFilter {
   sessionId?: string;
   agent?: string;
-  approverRole?: string;
-  /** All given pairs, on the run that asks. */
+  /** Id of the actor who started the run. */
+  actor?: string;
+  /** All given pairs, on the run. */
   metadata?: RunMetadata;
-  /** Default `pending`. */
-  status?: InteractionStatus;
+  /** Created at this moment or later. */
+  createdSince?: Date;
+  /** Created before this moment. */
+  createdBefore?: Date;
+  /** `nextCursor` of the page before. */
   after?: string;
   /** 1-100, default 50. A page ends sooner after 4 MiB of JSON text. */
   limit?: number;
+}
+
+export interface PendingInteractionsOptions extends ListFilter {
+  runId?: string;
+  approverRole?: string;
+  /** Default `pending`. */
+  status?: InteractionStatus | readonly InteractionStatus[];
 }
 
 export interface SteerOptions {
@@ -157,16 +168,11 @@ export interface RestartOptions extends RetryOptions {
   prompt?: string;
 }
 
-export interface ListOptions {
-  sessionId?: string;
-  agent?: string;
+export interface ListOptions extends ListFilter {
   status?: RunStatus | readonly RunStatus[];
+  /** With `status`: what fits both. */
   phase?: RunPhase;
   parentRunId?: string;
-  metadata?: RunMetadata;
-  after?: string;
-  /** 1-100, default 50. */
-  limit?: number;
 }
 
 export interface EventOptions {

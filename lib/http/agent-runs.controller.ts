@@ -26,11 +26,11 @@ import { HttpAnswer } from './answer/http-answer.js';
 import { httpProblem } from './answer/http-problem.mapper.js';
 import { acceptsJson } from './input/accepts-json.js';
 import { requireJson } from './input/json-body.js';
+import { readList } from './input/list-requests.js';
 import { longestPathId } from './input/longest-path-id.js';
 import { readRestart, readRetry } from './input/people-requests.js';
 import {
   readEventQuery,
-  readList,
   readPathId,
   readReason,
   readResolution,

@@ -12,7 +12,8 @@ import { CurrentActor } from './access/current-actor.decorator.js';
 import { RunAccess } from './access/run-access.service.js';
 import type { RunAction } from './access/run-authorizer.port.js';
 import { requireJson } from './input/json-body.js';
-import { readBudgetDecision, readDecision, readInteractionList, readSteer } from './input/people-requests.js';
+import { readInteractionList } from './input/list-requests.js';
+import { readBudgetDecision, readDecision, readSteer } from './input/people-requests.js';
 import { readPathId } from './input/run-requests.js';
 import { UntypedParameters } from './input/untyped-parameters.decorator.js';
 

@@ -357,6 +357,26 @@ export const brokenStores: readonly BrokenStore[] = [
     },
   ),
   broken(
+    'takes actors that differ by case for one',
+    'STO-8',
+    class extends MemoryRunStore {
+      override async list({ actorId, ...query }: ListQuery): Promise<Page<RunSummary>> {
+        const page = await super.list(query);
+        const isTheirs = ({ actor }: RunSummary) => actor?.id.toLowerCase() === actorId?.toLowerCase();
+        return actorId === undefined ? page : { ...page, items: page.items.filter(isTheirs) };
+      }
+    },
+  ),
+  broken(
+    'lists what was created at the very end of a range',
+    'STO-8',
+    class extends MemoryRunStore {
+      override list({ createdBefore, ...query }: ListQuery): Promise<Page<RunSummary>> {
+        return super.list({ ...query, ...(createdBefore !== undefined && { createdBefore: createdBefore + 1 }) });
+      }
+    },
+  ),
+  broken(
     'cuts texts at NUL',
     'JRN-9',
     class extends RewritesEntries {

@@ -65,6 +65,7 @@ const OPTIONAL: Record<string, Call> = {
   'list (sessionId)': (runs, id) => runs.list({ sessionId: id }),
   'list (agent)': (runs, id) => runs.list({ agent: id }),
   'list (parentRunId)': (runs, id) => runs.list({ parentRunId: id }),
+  'list (actor)': (runs, id) => runs.list({ actor: id }),
   'list (after)': (runs, id) => runs.list({ after: id }),
   'list (metadata key)': (runs, id) => runs.list({ metadata: { [typeof id === 'symbol' ? 'a b' : String(id)]: 'x' } }),
   'list (metadata value)': (runs, id) => runs.list({ metadata: { tenant: id } }),
@@ -75,6 +76,12 @@ const OPTIONAL: Record<string, Call> = {
   'pendingInteractions (sessionId)': (runs, id) => runs.pendingInteractions({ sessionId: id }),
   'pendingInteractions (agent)': (runs, id) => runs.pendingInteractions({ agent: id }),
   'pendingInteractions (approverRole)': (runs, id) => runs.pendingInteractions({ approverRole: id }),
+  'list (createdSince)': (runs, id) => runs.list({ createdSince: id }),
+  'list (createdBefore)': (runs, id) => runs.list({ createdBefore: id }),
+  'pendingInteractions (actor)': (runs, id) => runs.pendingInteractions({ actor: id }),
+  'pendingInteractions (status)': (runs, id) => runs.pendingInteractions({ status: id }),
+  'pendingInteractions (createdSince)': (runs, id) => runs.pendingInteractions({ createdSince: id }),
+  'pendingInteractions (createdBefore)': (runs, id) => runs.pendingInteractions({ createdBefore: id }),
   'pendingInteractions (after)': (runs, id) => runs.pendingInteractions({ after: id }),
 };
 
@@ -189,6 +196,29 @@ describe('ids from outside', () => {
       expect(await outcome(() => engine.runs.pendingInteractions({ limit: limit as never }))).toBe('INVALID_REQUEST');
     },
   );
+
+  it.each([
+    { actr: 'alice' },
+    { createdSince: '2026-03-01' },
+    { createdBefore: new Date(Number.NaN) },
+    { status: [['pending']] },
+    { status: ['pending', 'done'] },
+    { actor: { id: 'alice' } },
+  ])('STO-8: a list by %j is refused: without the filter it would be longer (B134)', async (filter) => {
+    const { engine } = await world();
+    const field = Object.keys(filter)[0];
+    for (const list of [engine.runs.list(filter as never), engine.runs.pendingInteractions(filter as never)])
+      await expect(list).rejects.toMatchObject({ code: 'INVALID_REQUEST', details: { fields: [{ field }] } });
+  });
+
+  it('STO-8: lists take several statuses', async () => {
+    const { engine } = await world();
+    expect((await engine.runs.list({ status: ['failed', 'waiting'] })).runs).toHaveLength(1);
+    expect((await engine.runs.list({ status: ['failed', 'waiting'], phase: 'settled' })).runs).toEqual([]);
+    const asked = async (status: ('pending' | 'used')[]) =>
+      (await engine.runs.pendingInteractions({ status, actor: 'alice' })).interactions.length;
+    expect([await asked(['used']), await asked(['used', 'pending']), await asked([])]).toEqual([0, 1, 0]);
+  });
 
   it.each([-1, 0, Number.NaN, Number.POSITIVE_INFINITY, '30x', '', {}, null])(
     'SUB-3: result refuses the timeout %p',

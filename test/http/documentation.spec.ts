@@ -63,6 +63,19 @@ describe.each(ADAPTERS)('With @nestjs/swagger on %s', (adapter) => {
     }
   });
 
+  it('lists take several statuses and moments', () => {
+    for (const path of ['/agents/runs', '/agents/interactions']) {
+      const parameters = (document.paths[path]?.get?.parameters ?? []) as { name: string; schema: object }[];
+      const schemas = Object.fromEntries(parameters.map(({ name, schema }) => [name, schema]));
+      expect(schemas).toMatchObject({
+        actor: { type: 'string' },
+        status: { type: 'array', items: { enum: expect.arrayContaining(['pending']) } },
+        createdSince: { type: 'string', format: 'date-time' },
+        createdBefore: { type: 'string', format: 'date-time' },
+      });
+    }
+  });
+
   it('fields of a run are those of the JSON', async () => {
     const { body } = await host.post('/agents/runs?wait=30', {
       agent: 'clerk',

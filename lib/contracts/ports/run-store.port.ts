@@ -242,17 +242,27 @@ export interface WorkerRecord {
   offers: Offer[];
 }
 
-export interface ListQuery {
+/** What lists of runs and of interactions have in common. */
+interface PageQuery {
   sessionId?: string;
   agent?: string;
-  statuses?: readonly RunStatus[];
-  parentRunId?: string;
-  /** All of these pairs. Compared exactly and as text: `5` and `'5'` find each other (a URL has only text), `'A'` and `'a'` do not. */
+  /** Id of the actor who started the run, compared exactly. */
+  actorId?: string;
+  /** Of the listed rows' `createdAt`, in epoch ms: from this moment on. */
+  createdSince?: number;
+  /** Before this moment. */
+  createdBefore?: number;
+  /** All of these pairs, on the run. Compared exactly and as text: `5` and `'5'` find each other (a URL has only text), `'A'` and `'a'` do not. */
   metadata?: RunMetadata;
   /** Opaque, from an earlier page. @throws InvalidCursorError */
   cursor?: string;
   /** 1-100. */
   limit: number;
+}
+
+export interface ListQuery extends PageQuery {
+  statuses?: readonly RunStatus[];
+  parentRunId?: string;
 }
 
 export interface Page<T> {
@@ -261,17 +271,11 @@ export interface Page<T> {
   nextCursor?: string;
 }
 
-export interface InteractionQuery {
+export interface InteractionQuery extends PageQuery {
   statuses?: readonly InteractionStatus[];
   kind?: InteractionKind;
   runId?: string;
-  sessionId?: string;
-  agent?: string;
   approverRole?: string;
-  /** All given pairs, on the run that asks, as in {@link ListQuery}. */
-  metadata?: RunMetadata;
-  cursor?: string;
-  limit: number;
 }
 
 /**

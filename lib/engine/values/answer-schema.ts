@@ -1,4 +1,5 @@
 import { isExactNumber, type JsonObject, type JsonValue } from '../../contracts/json.js';
+import { isDate, isDateTime } from './iso-time.js';
 import { pathText, type PathStep } from './json-path.js';
 import { MAX_PROBLEMS } from './problem-text.js';
 import { truncateText } from './truncate-text.js';
@@ -222,21 +223,12 @@ const TYPES: Readonly<Record<string, (value: JsonValue) => boolean>> = {
 /** None of them can backtrack over more than a few characters. */
 const FORMATS: Readonly<Record<string, (text: string) => boolean>> = {
   date: isDate,
-  'date-time': (text) =>
-    text.length <= 64 &&
-    isDate(text.slice(0, 10)) &&
-    /^[Tt ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)$/.test(text.slice(10)),
+  'date-time': isDateTime,
   time: (text) => /^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?$/.test(text),
   email: (text) => text.length <= 254 && /^[^\s@]+@[^\s@]+$/.test(text),
   uri: (text) => /^[A-Za-z][A-Za-z0-9+.-]{0,31}:[^\s]+$/.test(text),
   uuid: (text) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text),
 };
-
-function isDate(text: string): boolean {
-  if (!/^\d{4}-\d\d-\d\d$/.test(text)) return false;
-  const at = new Date(`${text}T00:00:00Z`);
-  return !Number.isNaN(at.getTime()) && at.toISOString().startsWith(text);
-}
 
 function isFormat(value: unknown): boolean {
   return typeof value === 'string' && Object.hasOwn(FORMATS, value);

@@ -1,10 +1,7 @@
 /** The reading verbs: what a run is, what it said, what happened to it. Each reads one consistent snapshot and writes nothing. */
-import { INTERACTION_STATUSES } from '../../contracts/interaction.js';
 import type { SequencedEntry } from '../../contracts/journal-entry.js';
 import type { Message } from '../../contracts/message.js';
-import { MAX_METADATA_FILTERS } from '../../contracts/run-metadata.js';
 import type { ScopedCall } from '../../contracts/ports/run-scope.port.js';
-import type { InteractionQuery } from '../../contracts/ports/run-store.port.js';
 import type {
   EventOptions,
   ListOptions,
@@ -12,7 +9,6 @@ import type {
   SessionMessagesOptions,
   WaitOptions,
 } from '../../contracts/run-requests.js';
-import { RUN_PHASES, RUN_STATUSES, statusesOf, type RunStatus } from '../../contracts/run-status.js';
 import type {
   EventPage,
   InteractionView,
@@ -36,10 +32,10 @@ import { effectsNote } from '../session-effects.js';
 import { readHistory } from '../sessions.js';
 import type { Unanswered } from '../unanswered.js';
 import { countThatFits } from '../values/commit-size.js';
+import { readInteractionListOptions, readListOptions } from './read-list-options.js';
 import {
   invalid,
   readDuration,
-  readMetadata,
   readSessionOwner,
   requireId,
   requireOptions,
@@ -47,9 +43,6 @@ import {
 } from './read-start-options.js';
 import { foreignSession } from './start-admission.js';
 
-const INTERACTION_FILTERS: ReadonlySet<string> = new Set(['after', 'runId', 'sessionId', 'agent', 'approverRole']);
-const MAX_PAGE = 100;
-const DEFAULT_PAGE = 50;
 const MAX_EVENTS = 500;
 /** JSON text of a page of events or interactions, of which it has at least one. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024;
@@ -79,68 +72,20 @@ export class ReadRuns {
   }
 
   async list(options: ListOptions = {}): Promise<{ runs: RunSummaryView[]; nextCursor?: string }> {
-    requireOptions(options);
-    const problems: FieldProblem[] = [];
-    const { limit = DEFAULT_PAGE } = options;
-    if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE)
-      problems.push({ field: 'limit', problem: `must be a whole number from 1 to ${MAX_PAGE}` });
-    const statuses = readStatuses(options, problems);
-    for (const field of ['sessionId', 'agent', 'parentRunId', 'after'] as const) {
-      const value: unknown = options[field];
-      if (value !== undefined && (typeof value !== 'string' || value === ''))
-        problems.push({ field, problem: 'must be text' });
-    }
-    // A filter that is none would match every run.
-    const metadata = readMetadata(options.metadata, problems, MAX_METADATA_FILTERS);
-    if (problems.length > 0) throw invalid(problems);
-    const page = await this.ports.store.list({
-      limit,
-      ...(statuses && { statuses }),
-      ...(options.sessionId !== undefined && { sessionId: options.sessionId }),
-      ...(options.agent !== undefined && { agent: options.agent }),
-      ...(options.parentRunId !== undefined && { parentRunId: options.parentRunId }),
-      ...(Object.keys(metadata).length > 0 && { metadata }),
-      ...(options.after !== undefined && { cursor: options.after }),
-    });
-    return {
-      runs: page.items.map(presentSummary),
-      ...(page.nextCursor !== undefined && { nextCursor: page.nextCursor }),
-    };
+    const { items, ...cursor } = await this.ports.store.list(readListOptions(options));
+    return { runs: items.map(presentSummary), ...cursor };
   }
 
   async pendingInteractions(
     options: PendingInteractionsOptions = {},
   ): Promise<{ interactions: InteractionView[]; nextCursor?: string }> {
-    const problems: FieldProblem[] = [];
-    requireOptions(options);
-    const { limit = DEFAULT_PAGE, status = 'pending', after, metadata: wanted, ...filters } = options;
-    const metadata = readMetadata(wanted, problems, MAX_METADATA_FILTERS);
-    if (!Number.isInteger(limit) || limit < 1 || limit > MAX_PAGE)
-      problems.push({ field: 'limit', problem: `must be a whole number from 1 to ${MAX_PAGE}` });
-    if (!INTERACTION_STATUSES.includes(status))
-      problems.push({ field: 'status', problem: `must be one of ${INTERACTION_STATUSES.join(', ')}` });
-    const texts: Record<string, unknown> = { after, ...filters };
-    for (const [field, value] of Object.entries(texts)) {
-      if (!INTERACTION_FILTERS.has(field)) problems.push({ field, problem: 'is not known' });
-      else if (value !== undefined && (typeof value !== 'string' || value === ''))
-        problems.push({ field, problem: 'must be text' });
-    }
-    if (problems.length > 0) throw invalid(problems);
-    const query: InteractionQuery = {
-      ...filters,
-      statuses: [status],
-      limit,
-      ...(Object.keys(metadata).length > 0 && { metadata }),
-      ...(after !== undefined && { cursor: after }),
-    };
+    const query = readInteractionListOptions(options);
     let page = await this.ports.store.interactions(query);
     const fitting = countThatFits(page.items, [], MAX_PAGE_BYTES);
     // The store gives the cursor behind a page that ends sooner.
     if (fitting < page.items.length) page = await this.ports.store.interactions({ ...query, limit: fitting });
-    return {
-      interactions: page.items.map(presentInteraction),
-      ...(page.nextCursor !== undefined && { nextCursor: page.nextCursor }),
-    };
+    const { items, ...cursor } = page;
+    return { interactions: items.map(presentInteraction), ...cursor };
   }
 
   async snapshot(runId: string): Promise<RunSnapshot> {
@@ -253,16 +198,4 @@ export class ReadRuns {
 
 export function notFound(runId: string): RunNotFoundError {
   return new RunNotFoundError(`There is no run ${runId}.`, { details: { runId } });
-}
-
-function readStatuses({ status, phase }: ListOptions, problems: FieldProblem[]): RunStatus[] | null {
-  if (phase !== undefined && !RUN_PHASES.includes(phase))
-    problems.push({ field: 'phase', problem: `must be one of ${RUN_PHASES.join(', ')}` });
-  const wanted: RunStatus[] | null =
-    status === undefined ? null : Array.isArray(status) ? [...status] : [status as RunStatus];
-  if (wanted && !wanted.every((one) => RUN_STATUSES.includes(one)))
-    problems.push({ field: 'status', problem: `must be one of ${RUN_STATUSES.join(', ')}` });
-  if (problems.length > 0 || (wanted === null && phase === undefined)) return null;
-  const inPhase = phase === undefined ? RUN_STATUSES : statusesOf(phase);
-  return inPhase.filter((one) => wanted === null || wanted.includes(one));
 }

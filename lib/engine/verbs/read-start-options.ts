@@ -71,7 +71,7 @@ export function readStartOptions(options: StartOptions, maxPayloadBytes: number)
     maxTotalTokens: readBudget(given.budget, problems),
     metadata: readMetadata(given.metadata, problems),
     actor: readActor(given.actor, problems),
-    deadlineAt: readDeadline(given.deadline, problems),
+    deadlineAt: given.deadline === null ? null : readDate('deadline', given.deadline, problems),
     maxDurationMs: given.maxDuration === null ? null : readDuration('maxDuration', given.maxDuration, problems),
   };
   if (given.version !== undefined && typeof given.version !== 'string')
@@ -146,11 +146,12 @@ function readActor(value: unknown, problems: FieldProblem[]): Actor | null {
   return null;
 }
 
-function readDeadline(value: unknown, problems: FieldProblem[]): number | null {
-  if (value === undefined || value === null) return null;
+/** Epoch ms; null where none is given. */
+export function readDate(field: string, value: unknown, problems: FieldProblem[]): number | null {
+  if (value === undefined) return null;
   const at = value instanceof Date ? value.getTime() : Number.NaN;
-  if (Number.isSafeInteger(at) && at > 0) return at;
-  problems.push({ field: 'deadline', problem: 'must be a valid Date' });
+  if (Number.isSafeInteger(at) && at >= 0) return at;
+  problems.push({ field, problem: 'must be a valid Date from 1970 on' });
   return null;
 }
 

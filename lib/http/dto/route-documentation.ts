@@ -29,10 +29,31 @@ import { AgentRunsSteerDto, AgentRunsSteerReceiptDto } from './steer-run.dto.js'
 type Dto = Type<unknown>;
 type Swagger = typeof import('@nestjs/swagger');
 
+interface QueryParameter {
+  name: string;
+  type?: 'string' | 'integer';
+  format?: 'date-time';
+  enum?: readonly string[];
+  /** May be repeated. */
+  isArray?: true;
+  description?: string;
+}
+
+/** What lists of runs and of interactions have in common. */
+const LIST_FILTER: readonly QueryParameter[] = [
+  { name: 'sessionId' },
+  { name: 'agent' },
+  { name: 'actor', description: 'Id of the actor who started the run.' },
+  { name: 'createdSince', format: 'date-time', description: 'Created at this moment or later.' },
+  { name: 'createdBefore', format: 'date-time', description: 'Created before this moment.' },
+  { name: 'after', description: 'nextCursor of the page before.' },
+  { name: 'limit', type: 'integer', description: '1 to 100, default 50.' },
+];
+
 interface RouteDocumentation {
   summary: string;
   params?: string[];
-  query?: { name: string; type?: 'string' | 'integer'; enum?: readonly string[]; description?: string }[];
+  query?: QueryParameter[];
   body?: Dto;
   isBodyRequired?: boolean;
   answers: Partial<Record<200 | 202, Dto>>;
@@ -57,14 +78,7 @@ const RUN_ROUTES: Readonly<Record<keyof AgentRunsController, RouteDocumentation>
   },
   list: {
     summary: 'Lists runs. `metadata.<key>=<value>` filters by metadata.',
-    query: [
-      { name: 'sessionId' },
-      { name: 'agent' },
-      { name: 'status', enum: RUN_STATUSES },
-      { name: 'phase', enum: RUN_PHASES },
-      { name: 'after', description: 'nextCursor of the page before.' },
-      { name: 'limit', type: 'integer', description: '1 to 100, default 50.' },
-    ],
+    query: [...LIST_FILTER, { name: 'status', enum: RUN_STATUSES, isArray: true }, { name: 'phase', enum: RUN_PHASES }],
     answers: { 200: AgentRunsRunListDto },
   },
   get: { summary: 'A run.', params: ['id'], answers: { 200: AgentRunsRunDto } },
@@ -137,15 +151,13 @@ const RUN_ROUTES: Readonly<Record<keyof AgentRunsController, RouteDocumentation>
 
 const PEOPLE_ROUTES: Readonly<Record<keyof RunPeopleController, RouteDocumentation>> = {
   interactions: {
-    summary: 'Lists approvals and questions, oldest first, those of one turn in call order.',
+    summary:
+      'Lists approvals and questions, oldest first, those of one turn in call order. `metadata.<key>=<value>` filters by metadata of the run.',
     query: [
-      { name: 'status', enum: INTERACTION_STATUSES, description: 'Default pending.' },
-      { name: 'sessionId' },
-      { name: 'agent' },
+      ...LIST_FILTER,
+      { name: 'status', enum: INTERACTION_STATUSES, isArray: true, description: 'Default pending.' },
       { name: 'runId' },
       { name: 'approverRole' },
-      { name: 'after', description: 'nextCursor of the page before.' },
-      { name: 'limit', type: 'integer', description: '1 to 100, default 50.' },
     ],
     answers: { 200: AgentRunsInteractionListDto },
   },
@@ -228,9 +240,10 @@ function decoratorsFor(swagger: Swagger, route: RouteDocumentation): MethodDecor
   return [
     swagger.ApiOperation({ summary }),
     ...params.map((name) => swagger.ApiParam({ name, type: String })),
-    ...query.map(({ type = 'string', enum: choices, ...rest }) =>
-      swagger.ApiQuery({ required: false, ...(choices ? { enum: choices } : { type }), ...rest }),
-    ),
+    ...query.map(({ type = 'string', format, enum: choices, ...rest }) => {
+      const shape = choices ? { enum: [...choices] } : format ? { schema: { type, format } } : { type };
+      return swagger.ApiQuery({ required: false, ...shape, ...rest });
+    }),
     ...(body ? [swagger.ApiBody({ type: body, required: isBodyRequired })] : []),
     ...Object.entries(answers).map(([status, type]) => swagger.ApiResponse({ status: Number(status), type })),
     ...[...statuses].map((status) => swagger.ApiResponse({ status, type: AgentRunsProblemDto })),

@@ -1,12 +1,10 @@
 /**
- * The bodies and queries of the routes by which people take part in a run. Nothing but the literal words decides: no conversion, no other case, no
+ * The bodies of the routes by which people take part in a run. Nothing but the literal words decides: no conversion, no other case, no
  * list of one. Who decides or sends is the actor, never the body.
  */
-import { INTERACTION_STATUSES } from '../../contracts/interaction.js';
 import type { JsonObject } from '../../contracts/json.js';
-import type { PendingInteractionsOptions } from '../../contracts/run-requests.js';
-import { IDENTIFIER, MAX_CURSOR, MAX_LIST, MAX_NAME, MAX_NOTE } from './field-rules.js';
-import { given } from './given-fields.js';
+import { IDENTIFIER, MAX_NOTE } from './field-rules.js';
+import { given } from '../../contracts/given-fields.js';
 import { RequestFields } from './request-fields.js';
 
 export type DecisionBody = { note?: string } & (
@@ -32,20 +30,6 @@ export function readDecision(body: unknown): DecisionBody {
     const note = fields.text('note', { notBlank: true, maxLength: MAX_NOTE });
     return given({ decision, action, note, arguments: edited, answers }) as DecisionBody;
   });
-}
-
-export function readInteractionList(query: unknown): PendingInteractionsOptions {
-  return RequestFields.read(query, (fields) =>
-    given({
-      status: fields.choice('status', INTERACTION_STATUSES),
-      sessionId: fields.text('sessionId', { pattern: IDENTIFIER }),
-      agent: fields.text('agent', { notBlank: true, maxLength: MAX_NAME }),
-      runId: fields.text('runId', { pattern: IDENTIFIER }),
-      approverRole: fields.text('approverRole', { notBlank: true, maxLength: MAX_NOTE }),
-      after: fields.text('after', { notBlank: true, maxLength: MAX_CURSOR }),
-      limit: fields.digits('limit', 1, MAX_LIST),
-    }),
-  );
 }
 
 export interface SteerBody {

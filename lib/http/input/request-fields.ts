@@ -4,6 +4,7 @@
  */
 import { isBlankText } from '../../contracts/blank-text.js';
 import type { JsonObject } from '../../contracts/json.js';
+import { readInstant } from '../../engine/values/iso-time.js';
 import { InvalidRequestError } from '../../errors/request/invalid-request.error.js';
 
 export interface FieldProblem {
@@ -124,6 +125,26 @@ export class RequestFields {
     if (value === undefined || choices.includes(value as T)) return value as T | undefined;
     this.report(name, `must be one of ${choices.join(', ')}`);
     return undefined;
+  }
+
+  /** One or several of the words: the parameter of a query repeated, or with commas in between. */
+  choices<T extends string>(name: string, choices: readonly T[]): T[] | undefined {
+    const value = this.any(name);
+    if (value === undefined) return undefined;
+    const parts: unknown[] = Array.isArray(value) ? value : [value];
+    const words = parts.flatMap((part) => (typeof part === 'string' ? part.split(',') : [part]));
+    if (words.length > 0 && words.every((word) => choices.includes(word as T))) return [...new Set(words as T[])];
+    this.report(name, `must be one or several of ${choices.join(', ')}`);
+    return undefined;
+  }
+
+  /** A moment, as text. */
+  instant(name: string): Date | undefined {
+    const value = this.any(name);
+    const at = typeof value === 'string' ? readInstant(value) : undefined;
+    if (value !== undefined && !at)
+      this.report(name, 'must be an ISO 8601 day or time with its offset, like 2026-03-01 or 2026-03-01T09:30:00Z');
+    return at;
   }
 
   /** A nested object, read in the same way. */

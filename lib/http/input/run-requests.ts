@@ -4,18 +4,16 @@
  */
 import { isIdentifier, MAX_IDENTIFIER } from '../../contracts/identifier.js';
 import type { JsonValue } from '../../contracts/json.js';
-import { isMetadataKey, isMetadataText, MAX_METADATA_TEXT, metadataProblems } from '../../contracts/run-metadata.js';
+import { metadataProblems } from '../../contracts/run-metadata.js';
 import type { RunMetadata } from '../../contracts/run.js';
-import type { EventOptions, ListOptions, PromptMessage, StartOptions } from '../../contracts/run-requests.js';
-import { RUN_PHASES, RUN_STATUSES } from '../../contracts/run-status.js';
-import { IDENTIFIER, MAX_CURSOR, MAX_LIST, MAX_NAME, MAX_NOTE } from './field-rules.js';
-import { given } from './given-fields.js';
+import type { EventOptions, PromptMessage, StartOptions } from '../../contracts/run-requests.js';
+import { IDENTIFIER, MAX_NAME, MAX_NOTE } from './field-rules.js';
+import { given } from '../../contracts/given-fields.js';
 import { RequestFields, invalidRequest } from './request-fields.js';
 
 const MAX_WAIT_SECONDS = 60;
 const MAX_EVENTS = 500;
 const MESSAGE_ROLES = ['user', 'assistant', 'system', 'tool'];
-const METADATA_PREFIX = 'metadata.';
 
 const VERSION = { test: /^\d{1,9}(\.\d{1,9}){0,9}$/, words: 'must be whole numbers with dots, like 2 or 1.10' };
 
@@ -60,20 +58,6 @@ export function readStart(body: unknown, maxPathId = MAX_IDENTIFIER): StartOptio
 /** `?wait=` of a start, in seconds. */
 export function readWait(query: unknown): number | undefined {
   return RequestFields.read(query, (fields) => fields.digits('wait', 0, MAX_WAIT_SECONDS));
-}
-
-export function readList(query: unknown): ListOptions {
-  return RequestFields.read(query, (fields) =>
-    given({
-      sessionId: fields.text('sessionId', { pattern: IDENTIFIER }),
-      agent: fields.text('agent', { notBlank: true, maxLength: MAX_NAME }),
-      status: fields.choice('status', RUN_STATUSES),
-      phase: fields.choice('phase', RUN_PHASES),
-      metadata: readMetadataFilter(fields),
-      after: fields.text('after', { notBlank: true, maxLength: MAX_CURSOR }),
-      limit: fields.digits('limit', 1, MAX_LIST),
-    }),
-  );
 }
 
 export function readEventQuery(query: unknown): EventOptions {
@@ -173,19 +157,4 @@ function readMetadata(fields: RequestFields): RunMetadata | undefined {
   if (!metadata) return undefined;
   for (const { field, problem } of metadataProblems(metadata)) fields.report(field, problem);
   return metadata as RunMetadata;
-}
-
-function readMetadataFilter(fields: RequestFields): RunMetadata | undefined {
-  const entries = fields
-    .names()
-    .filter((name) => name.startsWith(METADATA_PREFIX))
-    .map((name) => {
-      const key = name.slice(METADATA_PREFIX.length);
-      if (!isMetadataKey(key)) fields.report(name, `as a key ${IDENTIFIER.words}`);
-      const value = fields.text(name);
-      if (value !== undefined && !isMetadataText(value))
-        fields.report(name, `must have at most ${MAX_METADATA_TEXT} characters`);
-      return [key, value] as const;
-    });
-  return entries.length > 0 ? (Object.fromEntries(entries) as RunMetadata) : undefined;
 }

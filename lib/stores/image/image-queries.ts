@@ -10,7 +10,7 @@ import type {
   RunAtOneMoment,
   StoreMetrics,
 } from '../../contracts/ports/run-store.port.js';
-import type { RunMetadata, RunRecord, RunSummary } from '../../contracts/run.js';
+import type { RunRecord, RunSummary } from '../../contracts/run.js';
 import { RUN_STATUSES, type RunStatus } from '../../contracts/run-status.js';
 import { detached } from './detached.js';
 import type { ImageTables } from './image-tables.js';
@@ -65,13 +65,14 @@ function firstRowAfter(rows: readonly { first: number; count: number }[], after:
 
 export function list(tables: ImageTables, query: ListQuery): Page<RunSummary> {
   const place = query.cursor === undefined ? undefined : placeOf('runs', query.cursor);
-  const fits = metadataFits(query.metadata);
+  const fits = runFits(query);
   const found = [...tables.runs.values()].filter(
     (run) =>
       (query.sessionId === undefined || run.sessionId === query.sessionId) &&
       (query.agent === undefined || run.agent === query.agent) &&
       (query.statuses === undefined || query.statuses.includes(run.status)) &&
       (query.parentRunId === undefined || run.parentRunId === query.parentRunId) &&
+      isCreatedWithin(run, query) &&
       fits(run) &&
       (place === undefined || byAge(run, place) < 0),
   );
@@ -86,7 +87,7 @@ export function list(tables: ImageTables, query: ListQuery): Page<RunSummary> {
 
 export function interactions(tables: ImageTables, query: InteractionQuery): Page<Interaction> {
   const place = query.cursor === undefined ? undefined : placeOf('interactions', query.cursor);
-  const fits = metadataFits(query.metadata);
+  const fits = runFits(query);
   const source = query.runId === undefined ? [...tables.interactions.values()] : tables.interactionsOf(query.runId);
   const found = source.filter(
     (one) =>
@@ -95,7 +96,8 @@ export function interactions(tables: ImageTables, query: InteractionQuery): Page
       (query.sessionId === undefined || one.sessionId === query.sessionId) &&
       (query.agent === undefined || one.agent === query.agent) &&
       (query.approverRole === undefined || one.approverRole === query.approverRole) &&
-      (query.metadata === undefined || fits(tables.runs.get(one.runId))) &&
+      isCreatedWithin(one, query) &&
+      fits(tables.runs.get(one.runId)) &&
       (place === undefined || byAsk(one, place) > 0),
   );
   return pageOf(
@@ -107,12 +109,24 @@ export function interactions(tables: ImageTables, query: InteractionQuery): Page
   );
 }
 
-/** Whether a run has all of these pairs, compared as text. */
-function metadataFits(metadata: RunMetadata = {}): (run: RunRecord | undefined) => boolean {
+/** Whether a run was started by this actor and has all of these pairs, compared as text. */
+function runFits({ actorId, metadata = {} }: Pick<ListQuery, 'actorId' | 'metadata'>) {
   const wanted = Object.entries(metadata).map(([key, value]) => [key, String(value)] as const);
-  return (run) =>
+  if (actorId === undefined && wanted.length === 0) return () => true;
+  return (run: RunRecord | undefined): boolean =>
     run !== undefined &&
+    (actorId === undefined || run.actor?.id === actorId) &&
     wanted.every(([key, value]) => Object.hasOwn(run.metadata, key) && String(run.metadata[key]) === value);
+}
+
+function isCreatedWithin(
+  { createdAt }: { createdAt: number },
+  {
+    createdSince = Number.NEGATIVE_INFINITY,
+    createdBefore = Number.POSITIVE_INFINITY,
+  }: Pick<ListQuery, 'createdSince' | 'createdBefore'>,
+): boolean {
+  return createdAt >= createdSince && createdAt < createdBefore;
 }
 
 export function countPending(tables: ImageTables, upTo: number): number {

@@ -13,7 +13,7 @@ import type {
 import type { RunRecord, SessionRecord } from '../../contracts/run.js';
 import { StoreConflictError } from '../../errors/store/store-conflict.error.js';
 import { answeredSince } from './answered-since.js';
-import { toColumn } from './column.mapper.js';
+import { searchable, toColumn } from './column.mapper.js';
 import { perDialect, type Dialect } from './dialect.js';
 import { insertJournalRow } from './journal-row.js';
 import type { Landing } from './landing.js';
@@ -26,6 +26,7 @@ import { forMany, insertForMany, type Holds, type Sharing } from './sharing.js';
 
 const INSERTED: readonly { name: string; holds: Holds }[] = [
   ...RUN_COLUMNS.map((column) => ({ name: column.name, holds: heldBy(column) })),
+  { name: 'actor_id', holds: 'text' },
   { name: 'results', holds: 'number' },
   { name: 'answered_since', holds: 'number' },
 ];
@@ -89,7 +90,7 @@ export function* createRun(
   if (decision.session) yield* putSession(dialect, decision.session, situation.session !== null);
   const isNew = yield* insertOrLeave(
     sql.insertRun,
-    [...headerOf(run), totals.results, answeredSince(run, [], situation.now)],
+    [...headerOf(run), run.actor && searchable(run.actor.id), totals.results, answeredSince(run, [], situation.now)],
     sql.insertRunForMany,
   );
   if (!isNew) throw taken(run, situation);

@@ -1,4 +1,5 @@
 /** Conditions of a WHERE clause and their values, in step. Values are always bound, never spelled. */
+import { searchable } from './column.mapper.js';
 import { marks, padded } from './dialect.js';
 import type { Fragment } from './ordered-rows.js';
 import type { SqlValue } from './program.js';
@@ -20,6 +21,18 @@ export class Filter {
   key(column: string, value: string | undefined): this {
     if (value === undefined) return this;
     return KEY_TEXT.test(value) ? this.add(`${column} = ?`, value) : this.add('1 = 0');
+  }
+
+  /** For a column of {@link searchable} texts. Undefined leaves it open. */
+  text(column: string, value: string | undefined): this {
+    return value === undefined ? this : this.add(`${column} = ?`, searchable(value));
+  }
+
+  /** From one moment on, and before the other. Undefined leaves it open. */
+  created(column: string, { createdSince, createdBefore }: { createdSince?: number; createdBefore?: number }): this {
+    if (createdSince !== undefined) this.add(`${column} >= ?`, createdSince);
+    if (createdBefore !== undefined) this.add(`${column} < ?`, createdBefore);
+    return this;
   }
 
   /** An empty list matches nothing. */

@@ -7,7 +7,6 @@ import {
   type InteractionStatus,
 } from '../../contracts/interaction.js';
 import type { InteractionQuery, Page } from '../../contracts/ports/run-store.port.js';
-import { searchable } from './column.mapper.js';
 import type { Dialect } from './dialect.js';
 import { Filter } from './filter.js';
 import { INTERACTION_COLUMNS, interactionOf } from './interaction.mapper.js';
@@ -25,9 +24,13 @@ export function* listInteractions(dialect: Dialect, wanted: InteractionQuery): P
   const filter = new Filter()
     .key('i.run_id', wanted.runId)
     .key('i.session_id', wanted.sessionId)
-    .key('i.agent', wanted.agent);
-  if (wanted.approverRole !== undefined) filter.add('i.approver_role = ?', searchable(wanted.approverRole));
-  const joins = joinMetadata(dialect, filter, 'i.run_id', wanted.metadata);
+    .key('i.agent', wanted.agent)
+    .text('i.approver_role', wanted.approverRole)
+    .text('r.actor_id', wanted.actorId)
+    .created('i.created_at', wanted);
+  const joins =
+    (wanted.actorId === undefined ? '' : ` JOIN ${dialect.tables.runs} r ON r.id = i.run_id`) +
+    joinMetadata(dialect, filter, 'i.run_id', wanted.metadata);
   if (wanted.cursor !== undefined) {
     const { createdAt, runId, place, id } = placeOf('interactions', wanted.cursor);
     filter.add('i.created_at >= ?', createdAt);

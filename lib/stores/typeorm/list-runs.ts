@@ -35,10 +35,12 @@ function placesOfPage(dialect: Dialect, wanted: ListQuery): Fragment {
   const filter = new Filter()
     .key('r.session_id', wanted.sessionId)
     .key('r.agent', wanted.agent)
-    .key('r.parent_run_id', wanted.parentRunId);
+    .key('r.parent_run_id', wanted.parentRunId)
+    .text('r.actor_id', wanted.actorId);
   const joins = joinMetadata(dialect, filter, 'r.id', metadata);
   // Equal to those of the run, and in the index that is walked then.
   const [createdAt, id] = joins === '' ? ['r.created_at', 'r.id'] : ['m0.created_at', 'm0.run_id'];
+  filter.created(createdAt, wanted);
   if (cursor !== undefined) {
     const place = placeOf('runs', cursor);
     filter.add(`${createdAt} <= ?`, place.createdAt);
@@ -68,10 +70,11 @@ function walking(dialect: Dialect, wanted: ListQuery): string {
 }
 
 /** Indexes over the keys that are asked for. */
-function keysOf({ sessionId, parentRunId, agent }: ListQuery): string[] {
+function keysOf({ sessionId, parentRunId, actorId, agent }: ListQuery): string[] {
   return [
     ...(sessionId === undefined ? [] : ['agent_runs_session_list']),
     ...(parentRunId === undefined ? [] : ['agent_runs_parent']),
+    ...(actorId === undefined ? [] : ['agent_runs_actor']),
     ...(agent === undefined ? [] : ['agent_runs_agent']),
   ];
 }

@@ -1,7 +1,7 @@
 /** Lists page in a stable order by an opaque cursor, filter exactly, and carry no content. */
 import assert from 'node:assert/strict';
 import type { RecordedText } from '../../contracts/recorded-text.js';
-import type { ListQuery, RunStore } from '../../contracts/ports/run-store.port.js';
+import type { InteractionQuery, ListQuery, Page, RunStore } from '../../contracts/ports/run-store.port.js';
 import { anInteraction, ask, change, loaded, note, refusedWith, sameJson, submit, upTo } from './scenario.js';
 import { storeCase, type StoreCase } from './store-case.js';
 
@@ -141,7 +141,73 @@ export const listingCases: readonly StoreCase[] = [
       assert.deepEqual(await listed(store, { metadata: { 'key-1': value }, limit: 1 }), []);
   }),
 
-  storeCase('STO-5', 'metadata values that look alike are different', async ({ store }) => {
+  storeCase(
+    'STO-8',
+    'runs are filtered by who started them and when, alone and with every other filter',
+    async ({ store }) => {
+      const alice = { id: 'alice', roles: ['finance'] };
+      await submit(store, { id: 'run-1', actor: alice, sessionId: 's-1', createdAt: AT + 5 });
+      await submit(store, { id: 'run-2', actor: alice, status: 'failed', metadata: { n: 5 }, createdAt: AT + 4 });
+      await submit(store, { id: 'run-3', actor: { id: 'Alice' }, agent: 'billing', createdAt: AT + 3 });
+      await submit(store, { id: 'run-4', actor: { id: 'alice' }, status: 'completed', createdAt: AT + 2 });
+      await submit(store, { id: 'run-5', actor: null, metadata: { n: 5 }, createdAt: AT + 1 });
+      const expected: [Omit<ListQuery, 'limit'>, string[]][] = [
+        [{ actorId: 'alice' }, ['run-1', 'run-2', 'run-4']],
+        [{ actorId: 'Alice' }, ['run-3']],
+        [{ actorId: 'alice ' }, []],
+        [{ actorId: 'null' }, []],
+        [{ actorId: '' }, []],
+        [{ actorId: 'alice', statuses: ['failed', 'completed'] }, ['run-2', 'run-4']],
+        [{ actorId: 'alice', statuses: [] }, []],
+        [{ actorId: 'alice', sessionId: 's-1' }, ['run-1']],
+        [{ actorId: 'alice', agent: 'billing' }, []],
+        [{ actorId: 'alice', metadata: { n: 5 } }, ['run-2']],
+        [{ createdSince: AT + 2 }, ['run-1', 'run-2', 'run-3', 'run-4']],
+        [{ createdBefore: AT + 4 }, ['run-3', 'run-4', 'run-5']],
+        [{ createdSince: AT + 2, createdBefore: AT + 4 }, ['run-3', 'run-4']],
+        [{ createdSince: AT + 4, createdBefore: AT + 4 }, []],
+        [{ createdSince: AT + 6 }, []],
+        [{ createdSince: 0, createdBefore: Date.UTC(9999, 0) }, ['run-1', 'run-2', 'run-3', 'run-4', 'run-5']],
+        [{ createdSince: AT + 2, actorId: 'alice', statuses: ['pending', 'completed'] }, ['run-1', 'run-4']],
+        [{ createdBefore: AT + 4, metadata: { n: 5 } }, ['run-5']],
+        [{ createdSince: AT + 4, statuses: ['failed'] }, ['run-2']],
+      ];
+      for (const [query, ids] of expected) {
+        for (const limit of [1, 2, 100])
+          assert.deepEqual(await listed(store, { ...query, limit }), ids, JSON.stringify(query));
+      }
+    },
+  ),
+
+  storeCase(
+    'PPL-9',
+    'interactions are filtered by who started the run that asks, and by when they were asked',
+    async ({ store }) => {
+      for (const [id, actor] of Object.entries({ 'run-1': { id: 'alice' }, 'run-2': { id: 'Alice' }, 'run-3': null })) {
+        await submit(store, { id, actor, metadata: { n: 5 } });
+        const asked = [1, 2].map((n) => anInteraction({ id: `${id}-${n}`, runId: id, actor, createdAt: AT + n }));
+        await ask(store, asked, id);
+      }
+      await change(store, 'run-1', { status: 'waiting', waitingFor: ['approval'] });
+      const expected: [Omit<InteractionQuery, 'limit'>, string[]][] = [
+        [{ actorId: 'alice' }, ['run-1-1', 'run-1-2']],
+        [{ actorId: 'Alice', statuses: ['pending'] }, ['run-2-1', 'run-2-2']],
+        [{ actorId: 'bob' }, []],
+        [{ actorId: 'alice', metadata: { n: 5 } }, ['run-1-1', 'run-1-2']],
+        [{ actorId: 'alice', runId: 'run-2' }, []],
+        [{ createdSince: AT + 2 }, ['run-1-2', 'run-2-2', 'run-3-2']],
+        [{ createdBefore: AT + 2, statuses: ['pending', 'used'] }, ['run-1-1', 'run-2-1', 'run-3-1']],
+        [{ createdBefore: AT + 2, actorId: 'alice', agent: 'support' }, ['run-1-1']],
+        [{ createdSince: AT + 3 }, []],
+      ];
+      for (const [query, ids] of expected) {
+        for (const limit of [1, 100])
+          assert.deepEqual(await asked(store, { ...query, limit }), ids, JSON.stringify(query));
+      }
+    },
+  ),
+
+  storeCase('STO-5', 'metadata values and actors that look alike are different', async ({ store }) => {
     const values = [
       'User-1',
       'user-1',
@@ -164,13 +230,18 @@ export const listingCases: readonly StoreCase[] = [
       `${'a'.repeat(190)}b`,
       `${'a'.repeat(190)}c`,
     ];
-    for (const [n, value] of values.entries()) await submit(store, { id: `run-${n}`, metadata: { key: value } });
+    const long = ['d', 'e'].map((end) => `${'x'.repeat(5_000)}${end}`);
+    for (const id of long) await submit(store, { id: `run-${id.at(-1)}`, actor: { id } });
+    for (const id of long) assert.deepEqual(await listed(store, { actorId: id, limit: 10 }), [`run-${id.at(-1)}`]);
+    for (const [n, value] of values.entries())
+      await submit(store, { id: `run-${n}`, metadata: { key: value }, actor: { id: value } });
     for (const [n, value] of values.entries()) {
       assert.deepEqual(
         await listed(store, { metadata: { key: value }, limit: 10 }),
         [`run-${n}`],
         JSON.stringify(value),
       );
+      assert.deepEqual(await listed(store, { actorId: value, limit: 10 }), [`run-${n}`], JSON.stringify(value));
       assert.equal((await loaded(store, `run-${n}`)).metadata['key'], value);
     }
   }),
@@ -268,14 +339,20 @@ export const listingCases: readonly StoreCase[] = [
   }),
 ];
 
+const listed = (store: RunStore, query: ListQuery) => idsOf((one) => store.list(one), query);
+const asked = (store: RunStore, query: InteractionQuery) => idsOf((one) => store.interactions(one), query);
+
 /** Ids of all pages. */
-async function listed(store: RunStore, query: ListQuery): Promise<string[]> {
+async function idsOf<Q extends { limit: number; cursor?: string }>(
+  read: (query: Q) => Promise<Page<{ id: string }>>,
+  query: Q,
+): Promise<string[]> {
   const ids: string[] = [];
   for (let cursor: string | undefined; ;) {
-    const page = await store.list({ ...query, ...(cursor === undefined ? {} : { cursor }) });
+    const page = await read({ ...query, ...(cursor === undefined ? {} : { cursor }) });
     assert.ok(page.items.length <= query.limit, 'no page is larger than asked for');
     ids.push(...page.items.map(({ id }) => id));
-    assert.equal(new Set(ids).size, ids.length, 'no run is listed twice');
+    assert.equal(new Set(ids).size, ids.length, 'nothing is listed twice');
     if (page.nextCursor === undefined) return ids;
     assert.equal(page.items.length, query.limit, 'only the last page is short');
     cursor = page.nextCursor;

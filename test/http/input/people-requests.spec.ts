@@ -1,11 +1,6 @@
 import { AgentRunsError } from '../../../lib/errors/agent-runs.error.js';
-import {
-  readBudgetDecision,
-  readDecision,
-  readInteractionList,
-  readRestart,
-  readSteer,
-} from '../../../lib/http/input/people-requests.js';
+import { readInteractionList } from '../../../lib/http/input/list-requests.js';
+import { readBudgetDecision, readDecision, readRestart, readSteer } from '../../../lib/http/input/people-requests.js';
 
 function fieldsOf(read: () => unknown): string[] {
   try {
@@ -85,19 +80,29 @@ describe('PPL-3: the body of a decision', () => {
 describe('The query of a list of asks', () => {
   it('becomes a filter', () => {
     const texts = { status: 'used', sessionId: 's', agent: 'a', runId: 'r', approverRole: 'finance lead', after: 'c' };
-    expect(readInteractionList({ ...texts, limit: '100' })).toEqual({ ...texts, limit: 100 });
+    expect(readInteractionList({ ...texts, limit: '100' })).toEqual({ ...texts, status: ['used'], limit: 100 });
+    const more = { actor: 'alice', createdBefore: '2026-03-01', 'metadata.tenant': 'a' };
+    expect(readInteractionList({ ...more, status: ['pending', 'approved,used'] })).toEqual({
+      actor: 'alice',
+      createdBefore: new Date('2026-03-01T00:00:00Z'),
+      metadata: { tenant: 'a' },
+      status: ['pending', 'approved', 'used'],
+    });
     expect(readInteractionList({})).toEqual({});
   });
 
   it('names every problem', () => {
     const query = {
-      status: ['pending'],
       sessionId: 'a b',
       agent: '',
-      runId: {},
-      approverRole: ' ',
+      actor: ['a', 'b'],
+      createdSince: ['2026-03-01', '2026-03-02'],
+      createdBefore: 'yesterday',
       after: '',
       limit: '0',
+      status: ['pending', ['used']],
+      runId: {},
+      approverRole: ' ',
       x: '',
     };
     expect(fieldsOf(() => readInteractionList(query))).toEqual(Object.keys(query));

@@ -1,7 +1,7 @@
 import { AgentRunsError } from '../../../lib/errors/agent-runs.error.js';
+import { readList } from '../../../lib/http/input/list-requests.js';
 import {
   readEventQuery,
-  readList,
   readPathId,
   readReason,
   readResolution,
@@ -204,8 +204,10 @@ describe('Queries', () => {
       readList({
         sessionId: 's',
         agent: 'a',
+        actor: 'ada@example.org',
         status: 'running',
         phase: 'active',
+        createdSince: '2026-03-01T09:30:00.5+02:00',
         after: 'c',
         limit: '100',
         'metadata.a.b': '5',
@@ -213,13 +215,67 @@ describe('Queries', () => {
     ).toEqual({
       sessionId: 's',
       agent: 'a',
-      status: 'running',
+      actor: 'ada@example.org',
+      status: ['running'],
       phase: 'active',
+      createdSince: new Date('2026-03-01T07:30:00.500Z'),
       after: 'c',
       limit: 100,
       metadata: { 'a.b': '5' },
     });
     expect(readList(Object.create(null))).toEqual({});
+  });
+
+  it.each<[string | string[], string[]]>([
+    ['failed', ['failed']],
+    ['failed,completed', ['failed', 'completed']],
+    [
+      ['failed', 'completed'],
+      ['failed', 'completed'],
+    ],
+    [
+      ['failed,blocked', 'failed'],
+      ['failed', 'blocked'],
+    ],
+  ])('of a list take several statuses: %j', (status, read) => {
+    expect(readList({ status })).toEqual({ status: read });
+  });
+
+  it.each(['', ',', 'failed,', 'failed, completed', 'FAILED', [], [['failed']], ['failed', 7], { 0: 'failed' }, 'all'])(
+    'B134: status=%j is refused',
+    (status) => {
+      expect(fieldsOf(() => readList({ status }))).toEqual(['status']);
+    },
+  );
+
+  it.each([
+    ['2026-02-28', '2026-02-28T00:00:00.000Z'],
+    ['2026-02-28T23:59:59Z', '2026-02-28T23:59:59.000Z'],
+    ['2026-02-28t23:59:59.123456z', '2026-02-28T23:59:59.123Z'],
+    ['2026-02-28T23:59:59-01:00', '2026-03-01T00:59:59.000Z'],
+  ])('of a list take %s as a moment', (text, moment) => {
+    expect(readList({ createdSince: text, createdBefore: text })).toEqual({
+      createdSince: new Date(moment),
+      createdBefore: new Date(moment),
+    });
+  });
+
+  it.each([
+    '',
+    'now',
+    '1760000000000',
+    '2026-02-30',
+    '2026-2-3',
+    '2026-02-28T10:00:00',
+    '2026-02-28T10:00Z',
+    '2026-02-28T24:00:00Z',
+    '2026-02-28T10:00:00 02:00',
+    "2026-02-28'--",
+    ['2026-02-28'],
+    null,
+    7,
+  ])('B134: createdSince=%j is no moment', (createdSince) => {
+    expect(fieldsOf(() => readList({ createdSince }))).toEqual(['createdSince']);
   });
 
   it.each(['-1', '0', '101', '1e9', 'abc', '1.5', ' 5', '5 ', '0x5', '٣', '', ['5', '6'], { a: '5' }])(

@@ -89,6 +89,7 @@ const runs: TableDefinition = {
     column('request_scope', 'key'),
     column('request_id', 'key'),
     column('request_digest', 'key'),
+    column('actor_id', 'value', nullable),
     column('waiting_for', 'text'),
     column('attention', 'text', nullable),
     column('wake', 'text', nullable),
@@ -112,6 +113,7 @@ const runs: TableDefinition = {
     { name: 'agent_runs_answered', columns: ['answered_since'], ...whereSet('answered_since') },
     { name: 'agent_runs_list', columns: ['created_at', 'id'] },
     { name: 'agent_runs_agent', columns: ['agent', 'status', 'created_at', 'id'] },
+    { name: 'agent_runs_actor', columns: ['actor_id', 'status', 'created_at', 'id'], ...whereSet('actor_id') },
     {
       name: 'agent_runs_parent',
       columns: ['parent_run_id', 'status', 'created_at', 'id'],

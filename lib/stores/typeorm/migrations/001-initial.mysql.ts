@@ -41,6 +41,7 @@ export function initialMysql(qualify: (table: string) => string): readonly strin
       request_scope varchar(191) ${ASCII} NOT NULL,
       request_id varchar(191) ${ASCII} NOT NULL,
       request_digest varchar(191) ${ASCII} NOT NULL,
+      actor_id varchar(191) ${UNICODE} NULL,
       waiting_for longtext ${UNICODE} NOT NULL,
       attention longtext ${UNICODE} NULL,
       wake longtext ${UNICODE} NULL,
@@ -59,6 +60,7 @@ export function initialMysql(qualify: (table: string) => string): readonly strin
       KEY agent_runs_answered (answered_since),
       KEY agent_runs_list (created_at, id),
       KEY agent_runs_agent (agent, status, created_at, id),
+      KEY agent_runs_actor (actor_id, status, created_at, id),
       KEY agent_runs_parent (parent_run_id, status, created_at, id),
       KEY agent_runs_session (session_id, status, session_order),
       KEY agent_runs_session_list (session_id, status, created_at, id)

@@ -18,6 +18,9 @@ export interface CrowdSize {
 /** One agent that is offered here has most runs; of the runs of these there are few, or none can be executed here. */
 export const RARE_AGENT = 'rare';
 export const FOREIGN_AGENT = 'elsewhere';
+/** One actor started most runs, such as a service account. */
+export const COMMON_ACTOR = 'cron';
+export const RARE_ACTOR = 'rare';
 export const COMMON_TENANT = 'common';
 export const RARE_TENANT = 'rare';
 /** A session with a tenth of the settled runs in it. */
@@ -47,6 +50,7 @@ export class Crowd {
       id: `CONCAT('settled-', ${text})`,
       status: `CASE WHEN MOD(g.n, 50) = 0 THEN 'failed' ELSE 'completed' END`,
       agent: `CASE WHEN MOD(g.n, 500) = 0 THEN '${RARE_AGENT}' ELSE 'support' END`,
+      actor_id: `CASE WHEN MOD(g.n, 500) = 0 THEN '${RARE_ACTOR}' ELSE '${COMMON_ACTOR}' END`,
       created_at: ago(`${HOUR_MS} - g.n * 10`),
       updated_at: ago(`${HOUR_MS} - g.n * 10`),
       // Long past, as it is for every run that ever had one.
@@ -59,6 +63,7 @@ export class Crowd {
     await this.runs(waiting, {
       id: `CONCAT('waiting-', ${text})`,
       status: `'waiting'`,
+      actor_id: `CASE WHEN MOD(g.n, 500) = 0 THEN '${RARE_ACTOR}' ELSE '${COMMON_ACTOR}' END`,
       waiting_for: `'["approval"]'`,
       created_at: ago(`${HOUR_MS} - g.n * 50`),
       updated_at: ago(`${HOUR_MS} - g.n * 50`),

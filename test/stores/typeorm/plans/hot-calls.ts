@@ -12,10 +12,12 @@ import {
   upTo,
 } from '../../../../lib/testing/store-contract/scenario.js';
 import {
+  COMMON_ACTOR,
   COMMON_TENANT,
   FOREIGN_AGENT,
   LONG_SESSION,
   PARENT,
+  RARE_ACTOR,
   RARE_AGENT,
   RARE_TENANT,
   type CrowdSize,
@@ -126,6 +128,9 @@ export const CALLER_CALLS: readonly HotCall[] = [
   },
 ];
 
+/** Within what the crowd was made in. */
+const WHILE = { createdSince: Date.now() - 55 * 60_000, createdBefore: Date.now() - 10_000 };
+
 const page = (title: string, query: Parameters<RunStore['list']>[0] | object, atMost = PAGE_ROWS): HotCall => ({
   title: `a page of ${title}`,
   atMost,
@@ -143,6 +148,18 @@ export const LIST_CALLS: readonly HotCall[] = [
   page('an agent that no run has', { agent: 'none' }),
   page('an agent whose name no agent can have', { agent: 'n\u00f6ne' }),
   page('an agent and a status that it never has', { agent: RARE_AGENT, statuses: ['waiting'] }),
+  page('a common actor', { actorId: COMMON_ACTOR }, 3 * PAGE_ROWS),
+  page('a rare actor', { actorId: RARE_ACTOR }, 2 * PAGE_ROWS),
+  page('an actor of no run', { actorId: 'n\u00f6body' }),
+  page('a common actor and statuses that its runs never have', {
+    actorId: COMMON_ACTOR,
+    statuses: ['blocked', 'cancelled'],
+  }),
+  page('the runs of a while', WHILE),
+  page('the runs of a while with a common status', { ...WHILE, statuses: ['completed'] }),
+  page('the runs of a while and of a common actor', { ...WHILE, actorId: COMMON_ACTOR }, 2 * PAGE_ROWS),
+  page('the runs of a while with a common metadata value', { ...WHILE, metadata: { tenant: COMMON_TENANT } }),
+  page('the runs of a while long before', { createdBefore: 1 }),
   page('a session', { sessionId: LONG_SESSION }, 2 * PAGE_ROWS),
   page('a session and a status that none of its runs has', { sessionId: LONG_SESSION, statuses: ['waiting'] }),
   page('the children of a run', { parentRunId: PARENT }, 2 * PAGE_ROWS),
@@ -171,6 +188,8 @@ export const INBOX_CALLS: readonly HotCall[] = [
   asks('open asks', {}),
   asks('asks of any status', { statuses: undefined }, { atMost: 20 * PAGE }),
   asks('open questions', { kind: 'question' }),
+  asks('open asks of a while', WHILE),
+  asks('open asks of a while long before', { createdBefore: 1 }),
   asks('open asks of a run', { runId: 'waiting-8' }),
   asks('open asks of a session', { sessionId: 'asking-8' }),
   asks('open asks of a rare agent', { agent: RARE_AGENT }),
@@ -180,6 +199,13 @@ export const INBOX_CALLS: readonly HotCall[] = [
     'open asks of runs with a common metadata value',
     { metadata: { tenant: COMMON_TENANT } },
     { atMost: 10 * PAGE },
+  ),
+  asks('open asks of runs of a common actor', { actorId: COMMON_ACTOR }, { atMost: 10 * PAGE }),
+  // As for metadata below: whichever are fewer, the runs of the actor or the open asks.
+  asks(
+    'open asks of runs of a rare actor',
+    { actorId: RARE_ACTOR },
+    { mayScan: true, atMost: ({ waiting }) => 4 * waiting },
   ),
   // No index leads from a value of runs to their open asks: it looks through the runs with the value, or through the open asks, whichever are fewer.
   asks(
