@@ -213,8 +213,8 @@ describeServers('a pooled connection whose session the host has changed, on %s',
   /** A login that may use the tables by a role alone, which a statement takes away from its session. */
   async function roles(): Promise<{ options: object; without: string; drop(): Promise<void> }> {
     if (type === 'postgres') return { options: {}, without: 'SET ROLE pg_monitor', drop: async () => undefined };
-    const name = `${subject.database.slice(-12)}_u`;
-    const role = `${subject.database.slice(-12)}_r`;
+    const name = `u_${subject.database.slice(-12)}`;
+    const role = `r_${subject.database.slice(-12)}`;
     for (const sql of [
       `CREATE ROLE ${role}`,
       `GRANT ALL ON ${subject.database}.* TO ${role}`,
