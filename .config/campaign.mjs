@@ -31,6 +31,14 @@ export const CAMPAIGNS = {
       env: { TEST_RACE_ROUNDS: rounds },
     }),
   },
+  'watch-mode': {
+    shows: 'the sample under `nest start --watch` survives saves during model calls, and no effect happens twice',
+    sizes: { saves: 10 },
+    run: ({ saves }) => ({
+      args: jest('soak', 'test/soak/faults/watch-mode.spec.ts'),
+      env: { TEST_WATCH_SAVES: saves },
+    }),
+  },
   hosts: {
     shows: 'the packed package does the main job in every kind of host: Nest, module format, adapter, TypeORM, Node',
     sizes: { only: '' },
