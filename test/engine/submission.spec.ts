@@ -378,6 +378,9 @@ describe('submitting a run', () => {
         part('user', { type: 'text', text: 'x', providerOptions: [] }),
         'messages[0].content[0].providerOptions',
       ],
+      ['a part of an assistant that is nothing', part('assistant', null as never), 'messages[0].content[0].type'],
+      ['a part of an assistant that is text', part('assistant', 'x' as never), 'messages[0].content[0].type'],
+      ['a result that is nothing', part('tool' as 'user', null as never), 'messages[0].content[0].type'],
       ['a part that is nothing', part('user', null as never), 'messages[0].content[0].type'],
     ])('SUB-3: messages of the caller: %s', async (_, options, field) => {
       const engine = await reader();

@@ -29,11 +29,10 @@ export function readMessages(prompt: unknown, messages: unknown, problems: Field
       field: `messages[${read.length - 1}].role`,
       problem: "must be 'user': a prompt ends with what the user says",
     });
-  checkCallsAreAnswered(
-    read.filter((message) => message !== null),
-    problems,
-  );
-  return read.filter((message) => message !== null);
+  const whole = read.filter((message) => message !== null);
+  // Of parts that are none, nothing can be asked further.
+  if (problems.length === 0) checkCallsAreAnswered(whole, problems);
+  return whole;
 }
 
 function readMessage(value: unknown, field: string, problems: FieldProblem[]): Message | null {
