@@ -345,6 +345,47 @@ const BODIES = [
   { message: 'more', requestId: 'x' },
   { reason: 'because', prompt: 'again', allowRunningTakeover: true },
   { decision: 'grant', amount: 5 },
+  { key: 'r1.m1.t0', error: { message: 'no' } },
+  { key: 'r1.m1.t0', notHappened: true },
+  { reason: 'because', maxTurns: 9, budget: { maxTotalTokens: 9 }, confirmation: { reason: 'gone' } },
+  {
+    agent: 'client',
+    messages: [
+      { role: 'user', content: [{ type: 'file', data: 'AAAA', mediaType: 'text/plain', filename: 'a.txt' }] },
+      {
+        role: 'assistant',
+        content: [
+          { type: 'text', text: 'Well.' },
+          { type: 'reasoning', text: 'Hm.' },
+          { type: 'file', url: 'https://example.com/a.png', mediaType: 'image/png' },
+          { type: 'opaque', provider: 'p', value: { a: 1 } },
+          {
+            type: 'tool-call',
+            callId: 'c',
+            name: 'pay',
+            arguments: {},
+            rawArguments: '{}',
+            originalCallId: 'x',
+            provider: 'p',
+          },
+        ],
+      },
+      {
+        role: 'tool',
+        content: [
+          {
+            type: 'tool-result',
+            callId: 'c',
+            name: 'pay',
+            outcome: 'success',
+            output: 1,
+            edits: [{ by: 'bob', note: 'less', arguments: { cents: 1 } }],
+          },
+        ],
+      },
+      { role: 'user', content: 'Go on.' },
+    ],
+  },
 ];
 const connections = new Agent({ keepAlive: true, maxSockets: 4 });
 
@@ -425,6 +466,25 @@ async function http(host, chance) {
 
 const encode = (text) => encodeURIComponent(text.toWellFormed?.() ?? text.replace(/[\ud800-\udfff]/g, '?')) || 'x';
 
+/** A cursor of ours, changed. Cut, because a server answers too long an address without a body. */
+function cursor(chance) {
+  const drawn = chance.mutated(
+    chance.pick([
+      ['runs', 1, 'a'],
+      ['interactions', 1, 'a', 'r1.m1.t0', 'b'],
+    ]),
+  );
+  return Buffer.from(stringify(drawn)).toString('base64url').slice(0, 1_200);
+}
+
+function queryValue(chance, name) {
+  if (name === 'wait') return chance.pick(['0', '-1', '61', 'x']);
+  if (name === 'after' && chance.is(0.7)) return cursor(chance);
+  if (name.startsWith('created') && chance.is(0.5))
+    return chance.pick(['2026-12-01', '2026-12-01T00:00:00Z', '2026-13-01', '0000-00-00', '99999']);
+  return chance.is(0.3) ? String(chance.below(600)) : chance.text(400);
+}
+
 function query(chance) {
   if (chance.is(0.5)) return '';
   const names = [
@@ -440,6 +500,8 @@ function query(chance) {
     'approverRole',
     'runId',
     'actor',
+    'createdSince',
+    'createdBefore',
     'x',
     '__proto__',
     'metadata.__proto__',
@@ -449,12 +511,7 @@ function query(chance) {
   const count = chance.is(0.02) ? 60 : 1 + chance.below(3);
   const one = (index) => {
     const name = chance.pick(names);
-    const value =
-      name === 'wait'
-        ? chance.pick(['0', '-1', '61', 'x'])
-        : chance.is(0.3)
-          ? String(chance.below(600))
-          : chance.text(400);
+    const value = queryValue(chance, name);
     return `${count === 60 ? `metadata.k${index}` : encodeURIComponent(name)}=${encode(value)}`;
   };
   return `?${Array.from({ length: count }, (_, index) => one(index)).join('&')}`;
