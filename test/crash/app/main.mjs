@@ -127,11 +127,20 @@ async function settle(runs) {
   }
 }
 
+/** What is still queued, and what was delivered: a transition shows that by its id alone. */
+async function readInbox(store, runId, entries) {
+  const look = async (inboxRequestId) =>
+    (await store.transition({ runId, inboxRequestId, decide: (locked) => ({ result: locked.inbox }) })).result;
+  const steered = entries.filter(({ type }) => type === 'run.steered').map(({ requestId }) => requestId);
+  const delivered = await Promise.all([...new Set(steered)].map(look));
+  return [...delivered.flat(), ...(await look(undefined))].sort((a, b) => a.order - b.order);
+}
+
 async function report(app, run) {
   const runs = app.get(RunService);
   const store = app.get(RunStore, { strict: false });
   const { entries } = await store.readJournal(run.id, 0, 10_000);
-  const { result: inbox } = await store.transition({ runId: run.id, decide: (locked) => ({ result: locked.inbox }) });
+  const inbox = await readInbox(store, run.id, entries);
   const { items: interactions } = await store.interactions({ runId: run.id, limit: 100 });
   return {
     run,
