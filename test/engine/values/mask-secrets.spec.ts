@@ -41,7 +41,7 @@ describe('B165: text that has the form of a credential is masked', () => {
     'Basic functionality is missing; the bearer of this message is right.',
     'order 550e8400-e29b-41d4-a716-446655440000 not found at https://shop.example/orders?id=7',
     'Unexpected token } in JSON at position 7',
-    'GET http://localhost:3000/@vite/client and https://registry.npmjs.org/@scope/x failed',
+    'GET http://localhost:3000/@vite/client and https://cdn.example.org/@scope/x failed',
     'Basic Authentication required; bypass: true, keyboard: 12345678, max_tokens: 4096',
   ])('and prose is not: %s', (text) => {
     expect(maskSecrets(text)).toBe(text);
