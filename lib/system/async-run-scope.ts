@@ -1,15 +1,16 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { RunScope, ScopedCall } from '../contracts/ports/run-scope.port.js';
 
+/** One for the process: on Node 20 each storage that was ever entered makes every promise of the process a little slower, for good. */
+const calls = new AsyncLocalStorage<ScopedCall | null>();
+
 /** Follows the call through promises, timers and callbacks. */
 export class AsyncRunScope implements RunScope {
-  private readonly calls = new AsyncLocalStorage<ScopedCall | null>();
-
   enter<T>(call: ScopedCall | null, body: () => T): T {
-    return this.calls.run(call, body);
+    return calls.run(call, body);
   }
 
   current(): ScopedCall | null {
-    return this.calls.getStore() ?? null;
+    return calls.getStore() ?? null;
   }
 }
