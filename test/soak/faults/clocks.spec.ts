@@ -66,7 +66,7 @@ describeLanes('two processes whose clocks are ten seconds off, one before and on
         host.call('runs', 'start', started(runId, [[{ name: 'sign', order: '2s' }], 'done'])),
       ),
       ...backoffs.map(({ host, runId }) =>
-        host.call('runs', 'start', started(runId, [{ fail: { status: 503 } }, 'done'])),
+        host.call('runs', 'start', started(runId, [{ fail: { status: 503 }, text: 'done' }])),
       ),
       ...deadlines.map(({ host, runId }, index) =>
         host.call(

@@ -2,7 +2,8 @@
 import type { StartOptions } from '../../../lib/contracts/run-requests.js';
 
 /** The tools that a reply asks for, at once; a text ends the run. */
-export type Turn = readonly (string | { name: string; order: string })[] | string | { fail: { status: number } };
+export type Turn =
+  readonly (string | { name: string; order: string })[] | string | { fail: { status: number }; text: string };
 
 export function started(runId: string, turns: readonly Turn[], options: Partial<StartOptions> = {}): StartOptions {
   const script = turns.map((turn) => {
