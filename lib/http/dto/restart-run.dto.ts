@@ -12,17 +12,7 @@ export class AgentRunsRetryDto {
   reason?: string;
 }
 
-export class AgentRunsRestartDto {
+export class AgentRunsRestartDto extends AgentRunsRetryDto {
   @ApiOptionalField({ type: String, description: 'Default: what the run was given before.' })
   prompt?: string;
-
-  @ApiOptionalField({
-    type: Number,
-    minimum: 1,
-    description: "The run's limit of model calls from now on; more than it has made.",
-  })
-  maxTurns?: number;
-
-  @ApiOptionalField({ type: String, description: 'Kept in the journal.' })
-  reason?: string;
 }
