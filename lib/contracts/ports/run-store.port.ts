@@ -107,6 +107,11 @@ export interface AppendRequest {
   entries: JournalEntry[];
   /** Totals after these entries. */
   totals: RunTotals;
+  /**
+   * The caller is the only writer of this attempt and knows from the answers to its commits that the last entry is the one before `firstSequence`. A store
+   * need not look then: a row that is there after all begins at the same sequence, which a unique key refuses. Default false.
+   */
+  isNext?: boolean;
 }
 
 /** What a transition's decider sees: read after the run's row was locked. */

@@ -182,6 +182,6 @@ export class RunJournal {
   }
 
   private request(entries: JournalEntry[], totals: RunTotals): AppendRequest {
-    return { ...this.run, firstSequence: this.lastSequence + 1, entries, totals };
+    return { ...this.run, firstSequence: this.lastSequence + 1, entries, totals, isNext: true };
   }
 }

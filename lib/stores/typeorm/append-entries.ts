@@ -15,14 +15,12 @@ import { packed, type Holds } from './sharing.js';
 export interface PreparedAppend extends WrittenRow {
   readonly count: number;
   readonly totals: string;
-  /** Known to come right after the last entry, so that nobody has to look. */
+  /** See `AppendRequest`. */
   readonly isNext: boolean;
 }
 
-export function prepareAppend(
-  { runId, attempt, firstSequence, entries, totals }: AppendRequest,
-  isNext = false,
-): PreparedAppend {
+export function prepareAppend(request: AppendRequest): PreparedAppend {
+  const { runId, attempt, firstSequence, entries, totals, isNext = false } = request;
   return {
     runId,
     attempt,

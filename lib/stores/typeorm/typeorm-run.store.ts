@@ -36,7 +36,6 @@ import { createdMeanwhile, createRun } from './create-run.js';
 import { databaseOf } from './database-of.js';
 import { dueRuns } from './due-runs.js';
 import { hasRowLanded } from './journal-row.js';
-import { KnownPlaces } from './known-places.js';
 import type { Landing } from './landing.js';
 import { listInteractions } from './list-interactions.js';
 import { listRuns } from './list-runs.js';
@@ -53,7 +52,6 @@ import { beat, liveWorkers, retireWorker } from './workers.js';
 
 export class TypeOrmRunStore extends RunStore {
   private readonly database: RunDatabase;
-  private readonly places = new KnownPlaces();
   private readonly counter = new ConflictCounter();
   private readonly migrates: boolean;
   /** Workers of this process that have beaten. */
@@ -102,10 +100,7 @@ export class TypeOrmRunStore extends RunStore {
         () => createRun(dialect, request),
         request.sessionId === null ? touches : undefined,
       );
-      if (result.created) {
-        this.places.learn(result.run);
-        onVisible?.();
-      }
+      if (result.created) onVisible?.();
       return result;
     }
     const { value: result } = await this.database.join('create a run', transaction, {
@@ -116,23 +111,14 @@ export class TypeOrmRunStore extends RunStore {
     return result;
   }
 
-  async append(request: AppendRequest): Promise<void> {
-    const append = prepareAppend(request, this.places.isNext(request));
-    try {
-      await this.database.append(append);
-    } catch (error) {
-      this.places.forget(request.runId);
-      throw error;
-    }
-    if (append.count > 0) this.places.advance(append);
+  append(request: AppendRequest): Promise<void> {
+    return this.database.append(prepareAppend(request));
   }
 
-  async transition<T>(request: TransitionRequest<T>): Promise<TransitionResult<T>> {
+  transition<T>(request: TransitionRequest<T>): Promise<TransitionResult<T>> {
     const { dialect } = this.database;
     const touches = request.session === true ? undefined : [request.runId];
-    const result = await this.land('change a run', () => transitionRun(dialect, request), touches);
-    if (result.outcome === 'done') this.places.learn(result.run);
-    return result;
+    return this.land('change a run', () => transitionRun(dialect, request), touches);
   }
 
   load(runId: string): Promise<{ run: RunRecord; lease: LeaseView | null } | null> {

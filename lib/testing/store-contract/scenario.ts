@@ -268,7 +268,7 @@ export async function appendNotes(
   totals = totalsOf(0),
 ): Promise<void> {
   const { sequence } = await loaded(store, runId);
-  await store.append({ runId, attempt, firstSequence: sequence + 1, entries: values.map(note), totals });
+  await store.append({ runId, attempt, firstSequence: sequence + 1, entries: values.map(note), totals, isNext: true });
 }
 
 export function beat(

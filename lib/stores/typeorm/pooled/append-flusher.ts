@@ -7,7 +7,6 @@ import { explainAppend, type PreparedAppend } from '../append-entries.js';
 import type { Connections, Deadline } from './connections.js';
 import type { DriverConnection, PooledDriver } from './pooled-driver.js';
 import { BatchQueue } from './batch-queue.js';
-import { inSlices } from './in-slices.js';
 import { repeat } from './repeat.js';
 import { runProgram } from './run-program.js';
 
@@ -51,11 +50,11 @@ export class AppendFlusher {
     if (batch.length === 1) return this.flushAlone(batch[0] as Pending);
     const sorted = [...batch].sort((a, b) => (a.append.runId < b.append.runId ? -1 : 1));
     const landed = await this.flushTogether(sorted);
-    await inSlices(sorted, this.driver.maxBatches, (pending, index) => {
+    for (const [index, pending] of sorted.entries()) {
       if (landed.has(index)) pending.resolve();
       // Not awaited: rows that somebody holds must not stall the flushes of the others.
       else void this.flushAlone(pending);
-    });
+    }
   }
 
   private async flushTogether(batch: readonly Pending[]): Promise<ReadonlySet<number>> {

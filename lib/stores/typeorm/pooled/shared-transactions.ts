@@ -8,7 +8,6 @@ import { forCaller } from '../database-failure.js';
 import type { OwnTransaction } from '../run-database.js';
 import { BatchQueue } from './batch-queue.js';
 import type { Connections, Deadline } from './connections.js';
-import { inSlices } from './in-slices.js';
 import { inTransaction, type OwnTransactions, type Unanswered } from './own-transactions.js';
 import type { PooledDriver } from './pooled-driver.js';
 import { runTogether, type Outcome } from './run-together.js';
@@ -79,7 +78,7 @@ export class SharedTransactions {
     const members = [...batch].sort((a, b) => ((a.touches[0] as string) < (b.touches[0] as string) ? -1 : 1));
     const fate = await this.transact(members);
     this.letGo(members);
-    await inSlices(members, this.driver.maxBatches, (member, index) => this.settle(member, index, fate));
+    for (const [index, member] of members.entries()) this.settle(member, index, fate);
   }
 
   private letGo(members: readonly Member[]): void {

@@ -23,8 +23,6 @@ export interface Work<T> {
 
 interface Job {
   readonly work: Work<unknown>;
-  /** The same by one statement, which is a transaction by itself. Undefined = it did not apply, and nothing was written. */
-  readonly alone: Work<{ value: unknown } | undefined> | undefined;
   readonly doing: string;
   /** By `performance.now()`. */
   readonly deadline: number;
@@ -63,11 +61,10 @@ export class CommitQueue {
   /**
    * Runs work in a transaction of ours and resolves with its value once that is durable.
    * @param doing what it is, in words, for errors
-   * @param alone a shorter way for a job that has no company
    */
-  submit<T>(doing: string, work: Work<T>, alone?: Work<{ value: T } | undefined>): Promise<T> {
+  submit<T>(doing: string, work: Work<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      this.jobs.push({ work, alone, doing, deadline: performance.now() + this.timeoutMs, resolve, reject });
+      this.jobs.push({ work, doing, deadline: performance.now() + this.timeoutMs, resolve, reject });
       this.schedule();
     });
   }
@@ -79,14 +76,7 @@ export class CommitQueue {
         begin(session);
         return { session, release: this.owning() };
       };
-      this.claims.push({
-        work,
-        alone: undefined,
-        doing,
-        deadline: performance.now() + this.timeoutMs,
-        resolve,
-        reject,
-      });
+      this.claims.push({ work, doing, deadline: performance.now() + this.timeoutMs, resolve, reject });
       this.schedule();
     });
   }
@@ -151,10 +141,6 @@ export class CommitQueue {
   }
 
   private commitTogether(session: SqliteSession, group: readonly Job[]): Outcome[] | typeof SPOILED {
-    if (group.length === 1) {
-      const outcome = commitAlone(session, group[0] as Job);
-      if (outcome) return [outcome];
-    }
     session.control('BEGIN IMMEDIATE');
     try {
       const outcomes: Outcome[] = [];
@@ -258,16 +244,6 @@ export class CommitQueue {
 
   private failAll(error: unknown): void {
     for (const job of [...this.jobs.splice(0), ...this.claims.splice(0)]) job.reject(forCaller(error, job.doing));
-  }
-}
-
-/** Saves a BEGIN and a COMMIT, which the one statement brings with it. */
-function commitAlone(session: SqliteSession, { alone }: Job): Outcome | undefined {
-  try {
-    return alone?.(session);
-  } catch (error) {
-    if (error instanceof DatabaseFailure && error.verdict === 'conflict') throw error;
-    return { error };
   }
 }
 

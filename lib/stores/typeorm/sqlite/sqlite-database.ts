@@ -97,11 +97,7 @@ export class SqliteDatabase implements RunDatabase {
 
   async append(append: PreparedAppend): Promise<void> {
     this.refuse('append');
-    await this.queue.submit(
-      'append',
-      (session) => appendNow(session, append),
-      (session) => appendAlone(session, append),
-    );
+    await this.queue.submit('append', (session) => appendNow(session, append));
   }
 
   // Async, so that a refusal is a rejection and never a throw into the caller's turn.
@@ -206,14 +202,6 @@ function nextTurn(): Promise<void> {
 }
 
 function appendNow(session: SqliteSession, append: PreparedAppend): void {
-  if (!landed(session, append)) session.run(explainAppend(sqliteDialect, append));
-}
-
-function appendAlone(session: SqliteSession, append: PreparedAppend): { value: undefined } | undefined {
-  return landed(session, append) ? { value: undefined } : undefined;
-}
-
-function landed(session: SqliteSession, append: PreparedAppend): boolean {
   const { runId, attempt, firstSequence, count, totals, entries } = append;
   const row = [runId, firstSequence, count, attempt, Date.now(), totals, entries, runId, attempt];
   const matched =
@@ -221,6 +209,7 @@ function landed(session: SqliteSession, append: PreparedAppend): boolean {
       ? session.change(APPEND_NEXT, row)
       : session.change(APPEND_CHECKED, [...row, count, firstSequence, runId]);
   // Where nothing was written, its neighbours in the group need not be taken back.
-  if (matched !== 1) session.writes -= 1;
-  return matched === 1;
+  if (matched === 1) return;
+  session.writes -= 1;
+  session.run(explainAppend(sqliteDialect, append));
 }

@@ -56,7 +56,7 @@ function ownersVerbs(store, note) {
         appends.map(async ({ runId, attempt, firstSequence, values }) => {
           const entries = values.map(scenario.note);
           const { code } = await outcomeOf(
-            store.append({ runId, attempt, firstSequence, entries, totals: scenario.totalsOf(0) }),
+            store.append({ runId, attempt, firstSequence, entries, totals: scenario.totalsOf(0), isNext: true }),
           );
           note({ tool: 'append', operationId: `${runId}/` });
           return code;

@@ -43,13 +43,15 @@ describeServers('appends on %s', (type) => {
   afterEach(() => subject.dispose(), 60_000);
   afterAll(() => ServerSubject.dropDatabases(), 60_000);
 
-  const append = (n: number, firstSequence = 3, value: unknown = n, attempt = 1): Promise<void> =>
+  /** Known to come next, as the engine's appends are. */
+  const append = (n: number, firstSequence = 3, value: unknown = n, attempt = 1, isNext = true): Promise<void> =>
     store.append({
       runId: `run-${n}`,
       attempt,
       firstSequence,
       entries: [note(value as string)],
       totals: totalsOf(0),
+      isNext,
     });
   const start = async (count: number): Promise<void> => {
     for (const n of upTo(count)) await running(store, { id: `run-${n}` });
@@ -168,7 +170,7 @@ describeServers('appends on %s', (type) => {
     const outcomes = await Promise.allSettled([
       append(1),
       append(2, 3, 'once'),
-      append(3, 9),
+      append(3, 9, 3, 1, false),
       append(4, 3, 4, 7),
       append(5),
       append(2, 3, 'other'),

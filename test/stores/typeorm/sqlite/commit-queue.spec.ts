@@ -24,7 +24,7 @@ async function isSettled(work: Promise<unknown>): Promise<boolean> {
 }
 
 function appendOne(store: TypeOrmRunStore, runId: string, firstSequence: number, value: string): Promise<void> {
-  return store.append({ runId, attempt: 1, firstSequence, entries: [note(value)], totals: totalsOf(0) });
+  return store.append({ runId, attempt: 1, firstSequence, entries: [note(value)], totals: totalsOf(0), isNext: true });
 }
 
 describe('commits on the one connection of SQLite', () => {
@@ -178,11 +178,12 @@ describe('commits on the one connection of SQLite', () => {
       for (const n of upTo(64)) expect((await loaded(store, `run-${n}`)).sequence).toBe(2);
     });
 
-    it('decision 5: one append alone is one statement', async () => {
+    it('decision 5: one append alone is one statement in its transaction', async () => {
       await running(store);
       statements.length = 0;
       await appendOne(store, 'run-1', 3, 'a');
-      expect(statements.filter((sql) => !sql.startsWith('PRAGMA busy_timeout'))).toHaveLength(1);
+      const sent = statements.filter((sql) => !sql.startsWith('PRAGMA busy_timeout'));
+      expect(sent.map((sql) => sql.split(' ')[0])).toEqual(['BEGIN', 'INSERT', 'COMMIT']);
     });
 
     it('STO-1: a refusal, a fenced append and a decider that throws leave their neighbours alone', async () => {
