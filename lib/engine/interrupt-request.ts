@@ -7,7 +7,9 @@ import type { LockedRun, TransitionDecision } from '../contracts/ports/run-store
 import type { RunRecord } from '../contracts/run.js';
 
 /** The entry that is still owed; none when there is no such note, or the journal has it already. */
-export function owedEntries({ interruptRequest: wanted }: Pick<RunRecord, 'interruptRequest'>): JournalEntry[] {
+export function pendingInterruptEntries({
+  interruptRequest: wanted,
+}: Pick<RunRecord, 'interruptRequest'>): JournalEntry[] {
   if (wanted === null || wanted.journaled) return [];
   const { at, by, reason } = wanted;
   return [
@@ -21,21 +23,21 @@ export function owedEntries({ interruptRequest: wanted }: Pick<RunRecord, 'inter
 }
 
 /** For one transaction that may be tried again after a COMMIT whose answer was lost: the row no longer says then what was written. */
-export function owedOnce(): (run: Pick<RunRecord, 'interruptRequest'>) => JournalEntry[] {
+export function pendingInterruptOnce(): (run: Pick<RunRecord, 'interruptRequest'>) => JournalEntry[] {
   let owed: JournalEntry[] = [];
   return (run) => {
-    const found = owedEntries(run);
+    const found = pendingInterruptEntries(run);
     if (found.length > 0) owed = found;
     return owed;
   };
 }
 
 /** Journals the stop that a decision takes off the row, before what the decision says. */
-export function withOwedEntries<T extends JournalEntry[] | null>(
+export function withPendingInterrupt<T extends JournalEntry[] | null>(
   { run }: Pick<LockedRun, 'run'>,
   decision: TransitionDecision<T>,
 ): TransitionDecision<T> {
-  const owed = owedEntries(run);
+  const owed = pendingInterruptEntries(run);
   if (decision.run?.change.interruptRequest !== null || owed.length === 0) return decision;
   return {
     ...decision,

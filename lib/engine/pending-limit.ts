@@ -19,7 +19,7 @@ export class PendingLimit {
    * @param transaction of the host in which the run is to be created
    * @returns gives the refusal, or null when one more fits; asked only for a run that would wait
    */
-  async look(transaction?: unknown): Promise<() => TooManyPendingError | null> {
+  async check(transaction?: unknown): Promise<() => TooManyPendingError | null> {
     const limit = this.ports.options.maxPendingRuns;
     const stale = this.ports.clock.elapsed() - this.lookedAt > TRUSTED_MS;
     if (stale || this.counted + this.addedSince >= limit * NEAR) {

@@ -6,7 +6,7 @@ import type {
   TransitionRequest,
   TransitionResult,
 } from '../contracts/ports/run-store.port.js';
-import { withOwedEntries } from './interrupt-request.js';
+import { withPendingInterrupt } from './interrupt-request.js';
 import type { LifecyclePublisher } from './lifecycle-publisher.js';
 
 /** The entries that a transition appends; null when it leaves the run alone. */
@@ -27,7 +27,7 @@ export async function publishedTransition(
   const answer = await store.transition<JournalEntry[] | null>({
     ...request,
     decide: (locked) => {
-      const decision = withOwedEntries(locked, request.decide(locked));
+      const decision = withPendingInterrupt(locked, request.decide(locked));
       advanced = { locked, decision };
       return decision;
     },

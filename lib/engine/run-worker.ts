@@ -14,7 +14,7 @@ import { decidePutBack } from './claim-run.js';
 import { RunExecution } from './execution/run-execution.js';
 import type { Claimed, ExecutionHooks } from './execution/attempt.js';
 import type { JournalFold } from './journal/fold-journal.js';
-import { WorkerLease } from './lease/worker-lease.js';
+import { WorkerLease } from './worker-lease.js';
 import type { LifecyclePublisher } from './lifecycle-publisher.js';
 import { publishedTransition } from './published-transition.js';
 import { RunClaimer } from './run-claimer.js';
@@ -167,7 +167,7 @@ export class RunWorker {
   }
 
   /** The create's answer was lost: the run may exist, claimed by us. */
-  doubt(runId: string): void {
+  addUnconfirmedClaim(runId: string): void {
     this.doubtful.set(runId, this.doubtful.get(runId) ?? false);
   }
 
@@ -253,7 +253,7 @@ export class RunWorker {
       if (claimed) this.adopt(claimed);
       return claimed !== null;
     } catch (error) {
-      this.doubt(runId);
+      this.addUnconfirmedClaim(runId);
       throw error;
     } finally {
       this.claiming.delete(runId);

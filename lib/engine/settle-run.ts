@@ -14,7 +14,7 @@ import { advanceSession } from './sessions.js';
 import { countThatFits } from './values/commit-size.js';
 
 /** What an attempt writes in a transaction of its own: it leaves, or it stays and writes what an append cannot. */
-export interface Leave {
+export interface ExitTransition {
   attempt: number;
   /** Null: the run stays with its owner. */
   verb: RunVerb | null;
@@ -27,8 +27,8 @@ export interface Leave {
   /** After results and entries. */
   totals: RunTotals;
   change: (now: number) => RunChange;
-  /** What is owed to the journal about a stop that somebody wants; told with every transaction. */
-  owed?: (run: RunRecord) => JournalEntry[];
+  /** The entry about a requested interrupt that the journal still lacks; written with every transaction. */
+  pendingInterruptEntries?: (run: RunRecord) => JournalEntry[];
   interactions?: (now: number) => Interaction[];
   /** Not to be done earlier by the store's clock; absent = at any time. */
   notBefore?: number;
@@ -36,13 +36,13 @@ export interface Leave {
    * What somebody else wrote that makes the run go on instead; read under its lock, so that nothing is missed.
    * @param fits how many of these entries, in order, the commit takes; the rest is for the next one
    */
-  instead?: (locked: LockedRun, fits: (entries: readonly JournalEntry[]) => number) => Stay | null;
+  unlessContinued?: (locked: LockedRun, fits: (entries: readonly JournalEntry[]) => number) => ContinueInstead | null;
   /** See `StoreTraits`. */
   maxCommitBytes?: number | undefined;
 }
 
-/** What lets a run stay that was about to leave. */
-export interface Stay {
+/** What lets a run stay that was about to exit. */
+export interface ContinueInstead {
   entries: JournalEntry[];
   /** How many of the entries are results. */
   results: number;
@@ -52,7 +52,7 @@ export interface Stay {
   inbox?: InboxMessage[];
 }
 
-export interface LeaveResult {
+export interface ExitResult {
   /** `already`: an earlier try, whose answer was lost, had done it. */
   outcome: 'left' | 'stayed' | 'already' | 'too_early';
   /** Everything appended, results first. */
@@ -62,43 +62,45 @@ export interface LeaveResult {
   leavesMessages?: boolean;
 }
 
-export function decideLeave(locked: LockedRun, leave: Leave): TransitionDecision<LeaveResult> {
+export function decideExit(locked: LockedRun, exit: ExitTransition): TransitionDecision<ExitResult> {
   const { run, now } = locked;
-  const target = leave.verb === null ? 'running' : transitionOf('running', leave.verb)?.to;
-  const owed = leave.owed?.(run) ?? [];
-  const entries = [...leave.results, ...owed, ...leave.entries(now)];
-  if (run.attempt === leave.attempt && isOwnWork(locked, leave, target, entries.length)) {
+  const target = exit.verb === null ? 'running' : transitionOf('running', exit.verb)?.to;
+  const pending = exit.pendingInterruptEntries?.(run) ?? [];
+  const entries = [...exit.results, ...pending, ...exit.entries(now)];
+  if (run.attempt === exit.attempt && isOwnWork(locked, exit, target, entries.length)) {
     return { result: { outcome: 'already', entries, news: [] } };
   }
-  if (run.attempt !== leave.attempt || run.status !== 'running' || target === undefined) {
+  if (run.attempt !== exit.attempt || run.status !== 'running' || target === undefined) {
     throw new FencedError(
-      `Attempt ${leave.attempt} no longer owns run ${run.id}: it is ${run.status}, attempt ${run.attempt}.`,
-      { details: { runId: run.id, attempt: leave.attempt } },
+      `Attempt ${exit.attempt} no longer owns run ${run.id}: it is ${run.status}, attempt ${run.attempt}.`,
+      { details: { runId: run.id, attempt: exit.attempt } },
     );
   }
-  if (run.sequence !== leave.sequence) {
+  if (run.sequence !== exit.sequence) {
     throw new BrokenStoreError(
-      `Run ${run.id} has sequence ${run.sequence} in the store, but its owner wrote ${leave.sequence}.`,
+      `Run ${run.id} has sequence ${run.sequence} in the store, but its owner wrote ${exit.sequence}.`,
       { details: { runId: run.id } },
     );
   }
-  if (leave.notBefore !== undefined && now < leave.notBefore)
+  if (exit.notBefore !== undefined && now < exit.notBefore)
     return { result: { outcome: 'too_early', entries: [], news: [] } };
-  const stay = leave.instead?.(locked, (given) => countThatFits(given, leave.results, leave.maxCommitBytes));
-  if (stay) return staying(leave, stay);
-  const interactions = leave.interactions?.(now);
+  const continued = exit.unlessContinued?.(locked, (given) => countThatFits(given, exit.results, exit.maxCommitBytes));
+  if (continued) return continuing(exit, continued);
+  const interactions = exit.interactions?.(now);
   const interrupt: RunChange =
-    run.interruptRequest && owed.length > 0 ? { interruptRequest: { ...run.interruptRequest, journaled: true } } : {};
-  if (leave.verb === null) {
+    run.interruptRequest && pending.length > 0
+      ? { interruptRequest: { ...run.interruptRequest, journaled: true } }
+      : {};
+  if (exit.verb === null) {
     if (entries.length === 0) return { result: { outcome: 'stayed', entries, news: [] } };
     return {
       result: { outcome: 'stayed', entries, news: [] },
-      run: { change: interrupt, entries, totals: leave.totals },
+      run: { change: interrupt, entries, totals: exit.totals },
       ...(interactions && { interactions }),
     };
   }
   const change: RunChange = {
-    ...leave.change(now),
+    ...exit.change(now),
     ...interrupt,
     status: target,
     // A run that comes back by itself is still to be stopped; one that a person has to start again has stopped.
@@ -108,28 +110,28 @@ export function decideLeave(locked: LockedRun, leave: Leave): TransitionDecision
   return {
     result: { outcome: 'left', entries, news: [] },
     ...(isSettled(target)
-      ? settlement(locked, change, entries, leave.totals)
-      : { run: { change, entries, totals: leave.totals }, ...(interactions && { interactions }) }),
+      ? settlement(locked, change, entries, exit.totals)
+      : { run: { change, entries, totals: exit.totals }, ...(interactions && { interactions }) }),
   };
 }
 
 /** A run that is still ours and ahead of what we know can only have been moved by an earlier try of this very transaction. */
-function isOwnWork({ run }: LockedRun, leave: Leave, target: RunStatus | undefined, added: number): boolean {
+function isOwnWork({ run }: LockedRun, exit: ExitTransition, target: RunStatus | undefined, added: number): boolean {
   if (run.status === 'running')
-    return (leave.verb === null || leave.instead !== undefined) && run.sequence > leave.sequence;
-  return run.status === target && run.sequence === leave.sequence + added;
+    return (exit.verb === null || exit.unlessContinued !== undefined) && run.sequence > exit.sequence;
+  return run.status === target && run.sequence === exit.sequence + added;
 }
 
-function staying(leave: Leave, stay: Stay): TransitionDecision<LeaveResult> {
-  const entries = [...leave.results, ...stay.entries];
+function continuing(exit: ExitTransition, continued: ContinueInstead): TransitionDecision<ExitResult> {
+  const entries = [...exit.results, ...continued.entries];
   // Looked, and found nothing: no commit.
-  if (entries.length === 0 && !stay.interactions?.length && !stay.inbox?.length)
+  if (entries.length === 0 && !continued.interactions?.length && !continued.inbox?.length)
     return { result: { outcome: 'stayed', entries, news: [] } };
   return {
-    result: { outcome: 'stayed', entries, news: stay.entries, leavesMessages: stay.leavesMessages === true },
-    run: { change: {}, entries, totals: { ...leave.totals, results: leave.totals.results + stay.results } },
-    ...(stay.interactions && { interactions: stay.interactions }),
-    ...(stay.inbox && { inbox: stay.inbox }),
+    result: { outcome: 'stayed', entries, news: continued.entries, leavesMessages: continued.leavesMessages === true },
+    run: { change: {}, entries, totals: { ...exit.totals, results: exit.totals.results + continued.results } },
+    ...(continued.interactions && { interactions: continued.interactions }),
+    ...(continued.inbox && { inbox: continued.inbox }),
   };
 }
 

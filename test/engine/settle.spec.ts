@@ -4,8 +4,8 @@ import type { JournalEntry } from '../../lib/contracts/journal-entry.js';
 import type { LockedRun } from '../../lib/contracts/ports/run-store.port.js';
 import type { RunRecord, SessionRecord } from '../../lib/contracts/run.js';
 import { RUN_STATUSES } from '../../lib/contracts/run-status.js';
-import { owedOnce } from '../../lib/engine/interrupt-request.js';
-import { decideLeave, settlement, type Leave } from '../../lib/engine/settle-run.js';
+import { pendingInterruptOnce } from '../../lib/engine/interrupt-request.js';
+import { decideExit, settlement, type ExitTransition } from '../../lib/engine/settle-run.js';
 import { advanceSession } from '../../lib/engine/sessions.js';
 import { aRun, anInteraction, note, totalsOf } from '../../lib/testing/store-contract/scenario.js';
 
@@ -34,7 +34,7 @@ function locked(run: Partial<RunRecord> = {}, more: Partial<LockedRun> = {}): Lo
 }
 
 const completed: JournalEntry = { type: 'run.completed', at: NOW };
-const leave = (over: Partial<Leave> = {}): Leave => ({
+const leave = (over: Partial<ExitTransition> = {}): ExitTransition => ({
   attempt: 2,
   verb: 'complete',
   sequence: 7,
@@ -58,7 +58,7 @@ const session = (over: Partial<SessionRecord> = {}): SessionRecord => ({
 
 describe('how an attempt leaves its run', () => {
   it('I3: writes its last results, the change and the end in one go, with the active time', () => {
-    const { run, result } = decideLeave(locked(), leave());
+    const { run, result } = decideExit(locked(), leave());
     expect(run).toMatchObject({
       change: { status: 'completed', output: 'done', finishedAt: NOW, activeMs: 600 },
       entries: [note('result'), completed],
@@ -69,26 +69,26 @@ describe('how an attempt leaves its run', () => {
 
   it('OWN-2: is fenced by another attempt and by every status but running', () => {
     for (const attempt of [1, 3])
-      expect(() => decideLeave(locked({ attempt }), leave())).toThrow(expect.objectContaining({ code: 'FENCED' }));
+      expect(() => decideExit(locked({ attempt }), leave())).toThrow(expect.objectContaining({ code: 'FENCED' }));
     for (const status of RUN_STATUSES.filter((one) => one !== 'running'))
-      expect(() => decideLeave(locked({ status }), leave())).toThrow(expect.objectContaining({ code: 'FENCED' }));
+      expect(() => decideExit(locked({ status }), leave())).toThrow(expect.objectContaining({ code: 'FENCED' }));
   });
 
   it('STO-4: another sequence under the same attempt is a broken promise of the store', () => {
     for (const sequence of [5, 6, 9])
-      expect(() => decideLeave(locked({ sequence }), leave())).toThrow(
+      expect(() => decideExit(locked({ sequence }), leave())).toThrow(
         expect.objectContaining({ code: 'STORE_BROKEN' }),
       );
   });
 
   it('I10: recognises its own work after a commit whose answer was lost', () => {
-    const decision = decideLeave(locked({ status: 'completed', sequence: 9 }), leave());
+    const decision = decideExit(locked({ status: 'completed', sequence: 9 }), leave());
     expect(decision).toEqual({ result: { outcome: 'already', entries: [note('result'), completed], news: [] } });
     // The same status at another place is somebody else's.
-    expect(() => decideLeave(locked({ status: 'completed', sequence: 10 }), leave())).toThrow(
+    expect(() => decideExit(locked({ status: 'completed', sequence: 10 }), leave())).toThrow(
       expect.objectContaining({ code: 'FENCED' }),
     );
-    expect(() => decideLeave(locked({ status: 'completed', sequence: 9, attempt: 3 }), leave())).toThrow(
+    expect(() => decideExit(locked({ status: 'completed', sequence: 9, attempt: 3 }), leave())).toThrow(
       expect.objectContaining({ code: 'FENCED' }),
     );
   });
@@ -96,31 +96,40 @@ describe('how an attempt leaves its run', () => {
   it('EVT-2: tells of a stop once, also after a commit whose answer was lost', () => {
     const interruptRequest = { at: NOW - 9, by: 'ann', reason: 'wrong order', journaled: false };
     const told: JournalEntry = { type: 'run.interrupt_requested', at: NOW - 9, by: 'ann', reason: 'wrong order' };
-    const ends = leave({ owed: owedOnce() });
-    const first = decideLeave(locked({ interruptRequest }), ends);
+    const ends = leave({ pendingInterruptEntries: pendingInterruptOnce() });
+    const first = decideExit(locked({ interruptRequest }), ends);
     expect(first.run?.entries).toEqual([note('result'), told, completed]);
     expect(first.run?.change.interruptRequest).toBeNull();
     // The row after that commit.
-    const again = decideLeave(locked({ status: 'completed', sequence: 10 }), ends);
+    const again = decideExit(locked({ status: 'completed', sequence: 10 }), ends);
     expect(again).toEqual({ result: { ...first.result, outcome: 'already' } });
 
-    const waits = leave({ verb: 'suspend', owed: owedOnce() });
+    const waits = leave({ verb: 'suspend', pendingInterruptEntries: pendingInterruptOnce() });
     const journaled = { ...interruptRequest, journaled: true };
-    expect(decideLeave(locked({ interruptRequest }), waits).run?.change.interruptRequest).toEqual(journaled);
-    const later = decideLeave(locked({ interruptRequest: journaled }), leave({ owed: owedOnce() }));
+    expect(decideExit(locked({ interruptRequest }), waits).run?.change.interruptRequest).toEqual(journaled);
+    const later = decideExit(
+      locked({ interruptRequest: journaled }),
+      leave({ pendingInterruptEntries: pendingInterruptOnce() }),
+    );
     expect(later.run?.entries).toEqual([note('result'), completed]);
   });
 
   it('EVT-2: with nothing to tell, a transaction that only tells writes nothing', () => {
-    const tells = leave({ verb: null, results: [], entries: () => [], change: () => ({}), owed: owedOnce() });
-    expect(decideLeave(locked(), tells)).toEqual({ result: { outcome: 'stayed', entries: [], news: [] } });
+    const tells = leave({
+      verb: null,
+      results: [],
+      entries: () => [],
+      change: () => ({}),
+      pendingInterruptEntries: pendingInterruptOnce(),
+    });
+    expect(decideExit(locked(), tells)).toEqual({ result: { outcome: 'stayed', entries: [], news: [] } });
   });
 
   it("I12: does nothing before its time by the store's clock", () => {
-    expect(decideLeave(locked(), leave({ verb: 'time_out', notBefore: NOW + 1 }))).toEqual({
+    expect(decideExit(locked(), leave({ verb: 'time_out', notBefore: NOW + 1 }))).toEqual({
       result: { outcome: 'too_early', entries: [], news: [] },
     });
-    expect(decideLeave(locked(), leave({ verb: 'time_out', notBefore: NOW })).run?.change.status).toBe('timed_out');
+    expect(decideExit(locked(), leave({ verb: 'time_out', notBefore: NOW })).run?.change.status).toBe('timed_out');
   });
 
   it.each([
@@ -130,7 +139,7 @@ describe('how an attempt leaves its run', () => {
     ['suspend', 'waiting'],
     ['interrupt', 'interrupted'],
   ] as const)('SUB-4: %s leaves the run open, and its session with it', (verb, status) => {
-    const decision = decideLeave(locked({}, { session: session() }), leave({ verb }));
+    const decision = decideExit(locked({}, { session: session() }), leave({ verb }));
     expect(decision.run?.change).toMatchObject({ status });
     expect(decision.run?.change).not.toHaveProperty('finishedAt');
     expect(decision.session).toBeUndefined();

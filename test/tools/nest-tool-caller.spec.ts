@@ -12,7 +12,7 @@ import { didNotHappen, happened, outcomeUnknown } from '../../lib/tools/probe-ou
 import { AsyncRunScope } from '../../lib/system/async-run-scope.js';
 import { ManualClock } from '../support/manual-clock.js';
 import { agentWith, bootHost, callTool, toolOf } from '../support/nest-host.js';
-import { approvalOf } from '../../lib/engine/execution/judge-call.js';
+import { approvalOf } from '../../lib/engine/execution/validate-call.js';
 
 class RefundDto {
   @IsString() @Transform(({ value }) => (value as string).trim()) orderId!: string;

@@ -14,7 +14,7 @@ import { digestOfAsk, interactionIdOf, type Ask, type CallAsk } from '../interac
 import type { CallState } from '../journal/run-state.js';
 import { recordedError, recordedFailure } from '../values/recorded-error.js';
 import { thrownStack } from '../values/thrown-stack.js';
-import { decideAtOnce } from './decide-at-once.js';
+import { resolveApproval } from './resolve-approval.js';
 import { probeCall } from './probe-call.js';
 import { mayHaveBegun, recheckCall, unlessBegun } from './recheck-call.js';
 import { executeCall, type CallEnd, type CallEnvironment } from './tool-call.js';
@@ -152,7 +152,7 @@ export class CallRunner {
     const interactionId = interactionIdOf(ask, call, this.runRecord, this.ports.digester);
     const waiting = { ...entry, interactionId } as JournalEntry;
     // Still held here meanwhile: nothing else may come of the call.
-    const decided = await decideAtOnce(this.ports, this.agent, this.runRecord, ask, call);
+    const decided = await resolveApproval(this.ports, this.agent, this.runRecord, ask, call);
     this.attempt.release(call.key);
     if (decided) this.attempt.step([waiting, ...decided]);
     else this.attempt.step([waiting], { ask, call });

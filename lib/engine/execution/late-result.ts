@@ -9,7 +9,7 @@ import type { EnginePorts } from '../engine-ports.js';
 import type { ExecutionHooks } from './attempt.js';
 import { untilAnswered } from './until-answered.js';
 
-export async function keepEvidence(
+export async function recordLateResults(
   ports: Pick<EnginePorts, 'store' | 'log' | 'clock' | 'ids'>,
   run: Pick<RunRecord, 'id' | 'attempt'>,
   results: readonly JournalEntry[],

@@ -17,8 +17,8 @@ import { recordedError, recordedFailure } from '../values/recorded-error.js';
 import { thrownStack } from '../values/thrown-stack.js';
 import { thrownProperty } from '../values/thrown-value.js';
 import { instructionsOf } from './agent-instructions.js';
-import { decideAtOnce, type DecisionPorts } from './decide-at-once.js';
-import { approvalOf, parseCall } from './judge-call.js';
+import { resolveApproval, type DecisionPorts } from './resolve-approval.js';
+import { approvalOf, parseCall } from './validate-call.js';
 import { isCallId, substituteCallId, transcriptFor } from './provider-transcript.js';
 import { readReply, type ModelFailure } from './read-reply.js';
 import { markRead } from './recheck-call.js';
@@ -178,7 +178,7 @@ export class ReplyRecorder {
   /** Empty when people are to be asked. */
   private async decided(verdict: CallVerdict, approval: ApprovalVerdict, input: JsonObject): Promise<JournalEntry[]> {
     const ask = gateOf({ input, approval, questions: null }, this.ports.options.approvalExpiresMs);
-    return (await decideAtOnce(this.ports, this.agent, this.run, ask, verdict)) ?? [];
+    return (await resolveApproval(this.ports, this.agent, this.run, ask, verdict)) ?? [];
   }
 
   private readCall(

@@ -3,13 +3,13 @@ import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { RunRecord } from '../../contracts/run.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import type { EnginePorts } from '../engine-ports.js';
-import { owedOnce } from '../interrupt-request.js';
-import { decideLeave, type Leave, type LeaveResult } from '../settle-run.js';
+import { pendingInterruptOnce } from '../interrupt-request.js';
+import { decideExit, type ExitTransition, type ExitResult } from '../settle-run.js';
 import { Backoff } from './backoff.js';
 
 export interface Taken {
   run: RunRecord;
-  result: LeaveResult;
+  result: ExitResult;
   /** The next run of the session, when it became claimable with this. */
   advanced: { run: RunRecord; firstSequence: number; entries: JournalEntry[] } | null;
 }
@@ -17,11 +17,11 @@ export interface Taken {
 export async function offerTransaction(
   ports: Pick<EnginePorts, 'store' | 'clock' | 'ids'>,
   target: { runId: string; session: boolean },
-  leave: Omit<Leave, 'owed' | 'maxCommitBytes'>,
+  leave: Omit<ExitTransition, 'owed' | 'maxCommitBytes'>,
   isOver: () => boolean,
 ): Promise<Taken | 'gone' | 'over'> {
   const backoff = new Backoff(ports);
-  const owed = owedOnce();
+  const owed = pendingInterruptOnce();
   const { maxCommitBytes } = ports.store.traits;
   while (!isOver()) {
     let advanced: Taken['advanced'] = null;
@@ -29,7 +29,7 @@ export async function offerTransaction(
       const answer = await ports.store.transition({
         ...target,
         decide: (locked) => {
-          const decision = decideLeave(locked, { ...leave, owed, maxCommitBytes });
+          const decision = decideExit(locked, { ...leave, pendingInterruptEntries: owed, maxCommitBytes });
           const { nextInSession: next } = locked;
           const entries = decision.nextInSession?.entries;
           advanced = next && entries ? { run: next, firstSequence: next.sequence + 1, entries } : null;

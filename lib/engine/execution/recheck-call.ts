@@ -8,7 +8,7 @@ import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import type { EnginePorts } from '../engine-ports.js';
 import type { CallState } from '../journal/run-state.js';
 import { recordedFailure, recordedText } from '../values/recorded-error.js';
-import { parseCall } from './judge-call.js';
+import { parseCall } from './validate-call.js';
 
 /** Inputs that this process has read, by which tool. Weak: an input lives as long as the state of its run. */
 const readHere = new WeakMap<JsonObject, ToolDefinition>();

@@ -30,19 +30,19 @@ import {
   backOffPlan,
   deliverPlan,
   handOverPlan,
-  leaveFor,
-  tellPlan,
+  exitFor,
+  interruptNoticePlan,
   timeOutPlan,
-  type LeaveContext,
-  type LeavePlan,
-} from './leave-plan.js';
-import { keepEvidence } from './late-result.js';
+  type ExitContext,
+  type ExitPlan,
+} from './exit-plan.js';
+import { recordLateResults } from './late-result.js';
 import { offerTransaction } from './offer-transaction.js';
 import { recoverCalls } from './recover-calls.js';
 import { failedAttempt, ReplyRecorder, requestModel, retryDelay } from './model-turn.js';
 import type { ModelFailure } from './read-reply.js';
 import { untilAnswered } from './until-answered.js';
-import type { LeaveResult } from '../settle-run.js';
+import type { ExitResult } from '../settle-run.js';
 
 export class RunExecution {
   /** Resolves once, when this process has nothing more to do with the run; late results of zombies may follow as evidence. */
@@ -122,7 +122,7 @@ export class RunExecution {
   interrupt(): void {
     if (this.facts.interrupt) return;
     this.facts.interrupt = true;
-    if (!this.isAlone()) void this.transact(tellPlan(), []).catch((error: unknown) => this.fail(error, []));
+    if (!this.isAlone()) void this.transact(interruptNoticePlan(), []).catch((error: unknown) => this.fail(error, []));
   }
 
   /** A message waits in the inbox: taken in at the next boundary. */
@@ -157,7 +157,7 @@ export class RunExecution {
   }
 
   private async tryStep(results: JournalEntry[], transaction?: ToolTransaction, asked?: CallAsk): Promise<void> {
-    if (this.mode === 'over' || this.leaving) return keepEvidence(this.ports, this.run, results, this.hooks);
+    if (this.mode === 'over' || this.leaving) return recordLateResults(this.ports, this.run, results, this.hooks);
     this.apply(results);
     const totals = this.state.totals;
     const action: NextAction = this.mode === 'parking' ? { do: 'await' } : nextAction(this.state, this.facts);
@@ -179,10 +179,10 @@ export class RunExecution {
     if (delivers || action.do === 'complete') this.inboxWaiting = false;
     if (delivers) await this.leave(deliverPlan(this.run.id), results);
     else if (begins) await this.ask(asks, results, action);
-    else await this.leave(leaveFor(action, this.leaveContext(asks)), results);
+    else await this.leave(exitFor(action, this.leaveContext(asks)), results);
   }
 
-  private leaveContext(asks: CallAsk[]): LeaveContext {
+  private leaveContext(asks: CallAsk[]): ExitContext {
     const { run, state, ports } = this;
     const build = (now: number): Interaction[] =>
       asks.map(({ ask, call }) => interactionFor(ask, call, run, now, ports.digester));
@@ -195,7 +195,7 @@ export class RunExecution {
     const intents = this.announce(action);
     const requested = (at: number): JournalEntry[] => built(at).map((asked) => requestedEntry(asked, at));
     this.apply(requested(this.ports.clock.now()));
-    const plan: LeavePlan = {
+    const plan: ExitPlan = {
       verb: null,
       end: 'suspended',
       entries: (at) => [...intents, ...requested(at)],
@@ -307,8 +307,8 @@ export class RunExecution {
     this.apply([failed]);
     const after = afterModelFailure(this.run.frozen.modelRetry, model, failure);
     const context = this.leaveContext([]);
-    if ('error' in after) return this.leave(leaveFor(after, context), [failed]);
-    await this.leave(this.facts.interrupt ? leaveFor({ do: 'interrupt' }, context) : after, [failed]);
+    if ('error' in after) return this.leave(exitFor(after, context), [failed]);
+    await this.leave(this.facts.interrupt ? exitFor({ do: 'interrupt' }, context) : after, [failed]);
   }
 
   // ---- leaving ----
@@ -335,7 +335,7 @@ export class RunExecution {
   }
 
   /** Leaves the run, unless what somebody else wrote meanwhile lets it go on. */
-  private async leave(plan: LeavePlan, results: JournalEntry[]): Promise<void> {
+  private async leave(plan: ExitPlan, results: JournalEntry[]): Promise<void> {
     this.leaving = true;
     const answer = await this.transact(plan, results).finally(() => (this.leaving = false));
     if (!answer || this.mode === 'over') return;
@@ -345,13 +345,13 @@ export class RunExecution {
   }
 
   /** A transaction of this attempt with the run's row locked, in turn with its appends. Null when the run is over here. */
-  private transact(plan: LeavePlan, results: JournalEntry[]): Promise<LeaveResult | null> {
+  private transact(plan: ExitPlan, results: JournalEntry[]): Promise<ExitResult | null> {
     // As of now: what siblings bring home while this waits for its turn is counted by their own appends.
     const { totals } = this.state;
     return this.journal.alone(() => this.transactNow(plan, results, totals));
   }
 
-  private async transactNow(plan: LeavePlan, results: JournalEntry[], totals: RunTotals): Promise<LeaveResult | null> {
+  private async transactNow(plan: ExitPlan, results: JournalEntry[], totals: RunTotals): Promise<ExitResult | null> {
     const answer = await offerTransaction(
       this.ports,
       { runId: this.run.id, session: this.run.sessionId !== null && plan.verb !== null },
@@ -365,7 +365,7 @@ export class RunExecution {
     return this.afterTransaction(plan, answer.result, answer.run);
   }
 
-  private async afterTransaction(plan: LeavePlan, result: LeaveResult, stored: RunRecord): Promise<LeaveResult> {
+  private async afterTransaction(plan: ExitPlan, result: ExitResult, stored: RunRecord): Promise<ExitResult> {
     if (stored.status !== 'running') {
       this.finish(plan.end);
       this.journal.landed(result.entries);
@@ -374,7 +374,7 @@ export class RunExecution {
     }
     this.facts.budget = stored.budgetMaxTotalTokens;
     this.facts.interrupt ||= stored.interruptRequest !== null;
-    if (result.outcome === 'stayed' || !plan.instead) {
+    if (result.outcome === 'stayed' || !plan.unlessContinued) {
       this.journal.landed(result.entries);
       return result;
     }
@@ -397,7 +397,7 @@ export class RunExecution {
     if (AgentRunsError.is(error, 'FENCED')) {
       this.ports.log.warn('lost ownership of a run; its late results move nothing', fields);
       this.lose('the run was taken over, cancelled or settled');
-      return void keepEvidence(this.ports, this.run, results, this.hooks).catch(() => undefined);
+      return void recordLateResults(this.ports, this.run, results, this.hooks).catch(() => undefined);
     }
     if (AgentRunsError.is(error) && error.family === 'store' && error.retryable) {
       this.ports.log.warn('the store did not take a step; the run is let go of', fields);
@@ -419,7 +419,7 @@ export class RunExecution {
     if (this.leaving && !isTooLarge) return giveUp();
     const detail = `A step could not be taken: ${recordedError(error, 'TOOL_FAILED').message}. The journal up to sequence ${this.journal.sequence} is kept; retry the run once the cause is mended.`;
     const attention: Attention = { reason: isTooLarge ? 'limit' : 'journal_corrupt', detail: recordedText(detail) };
-    void this.leave(leaveFor({ do: 'call_attention', attention }, this.leaveContext([])), []).catch(giveUp);
+    void this.leave(exitFor({ do: 'call_attention', attention }, this.leaveContext([])), []).catch(giveUp);
   }
 
   /** A `transactional` call has the run to itself: its own commit is the next one (decisions/004). */

@@ -11,7 +11,7 @@ import { StoreUnavailableError } from '../../errors/store/store-unavailable.erro
 import type { CallState } from '../journal/run-state.js';
 import type { Ask } from '../interactions.js';
 import { decideRecovery } from '../recovery-decision.js';
-import { MethodInside, type InsidePorts } from './method-inside.js';
+import { DurableToolContext, type InsidePorts } from './durable-tool-context.js';
 import { normaliseResult } from '../values/normalise-result.js';
 import { recordedError, recordedFailure, recordedText } from '../values/recorded-error.js';
 import { thrownStack } from '../values/thrown-stack.js';
@@ -79,7 +79,7 @@ export async function executeCall(
   let entered = false;
   let refused = false;
   let opening = false;
-  const inside = new MethodInside(call, environment.inside, isTransactional);
+  const inside = new DurableToolContext(call, environment.inside, isTransactional);
   const context: ToolContext = Object.freeze({
     ...inside.context(),
     runId: run.id,

@@ -15,7 +15,7 @@ import { InvalidAnswerError } from '../../errors/request/invalid-answer.error.js
 import { InvalidArgumentsError } from '../../errors/request/invalid-arguments.error.js';
 import { VersionUnavailableError } from '../../errors/request/version-unavailable.error.js';
 import type { EnginePorts } from '../engine-ports.js';
-import { approvalOf, parseCall } from '../execution/judge-call.js';
+import { approvalOf, parseCall } from '../execution/validate-call.js';
 import { isGate, statusOfDecision } from '../interactions.js';
 import type { RunState } from '../journal/run-state.js';
 import type { RunWorker } from '../run-worker.js';

@@ -65,7 +65,7 @@ export class StartRun {
       return await this.create({ ...draft, refusal }, context, release !== null);
     } catch (error) {
       if (!AgentRunsError.is(error) || error.family !== 'store') throw error;
-      if (release) this.worker.doubt(draft.id);
+      if (release) this.worker.addUnconfirmedClaim(draft.id);
       const run = error.retryable && context.transaction === undefined ? await this.committed(draft) : null;
       if (!run) throw error;
       return { run, created: true };
@@ -85,7 +85,7 @@ export class StartRun {
   }
 
   private async create(draft: Draft, context: StartContext, mayClaim: boolean): Promise<Started> {
-    const admission = await this.pending.look(context.transaction);
+    const admission = await this.pending.check(context.transaction);
     let born: { state: RunState; entries: JournalEntry[] } | null = null;
     let inserted: { run: RunRecord; entries: JournalEntry[] } | null = null;
     const result = await this.ports.store.create({

@@ -40,14 +40,14 @@ export interface InsidePorts {
 type Decision = NonNullable<CallState['asks'][number]['decision']>;
 
 /** Leaves the method. Swallowing it changes nothing: what the method does afterwards is not recorded. */
-class MethodLeft extends Error {
+class SuspendToolCall extends Error {
   constructor() {
     super('the method asked somebody; it is entered again when the answer is there');
-    this.name = 'MethodLeft';
+    this.name = 'SuspendToolCall';
   }
 }
 
-export class MethodInside {
+export class DurableToolContext {
   private asked = 0;
   private leaving: { ask: Ask; digest: string } | null = null;
   private problem: Pick<ToolUncertain, 'problem' | 'reason'> | null = null;
@@ -132,14 +132,14 @@ export class MethodInside {
     const recorded = this.call.asks[ask.ordinal - 1];
     if (!recorded) {
       this.leaving = { ask, digest };
-      throw new MethodLeft();
+      throw new SuspendToolCall();
     }
     if (recorded.digest !== digest)
       throw this.block(
         `its ask number ${ask.ordinal} is another one than before; a method that asks must ask the same each time it is entered`,
         'input_drift',
       );
-    if (!recorded.decision) throw new MethodLeft();
+    if (!recorded.decision) throw new SuspendToolCall();
     return recorded.decision;
   }
 
@@ -172,7 +172,7 @@ export class MethodInside {
     try {
       output = await work();
     } catch (thrown) {
-      if (thrown instanceof MethodLeft) throw this.leftStep(step, recovery);
+      if (thrown instanceof SuspendToolCall) throw this.leftStep(step, recovery);
       await this.finishStep(step, { error: recordedError(thrown, 'TOOL_FAILED') });
       throw thrown;
     }
@@ -189,8 +189,8 @@ export class MethodInside {
   }
 
   /** Left in its middle a step is neither done nor failed: it is repeated with the method, or a person decides what it did before. */
-  private leftStep(step: string, recovery: RecoveryPolicy): MethodLeft {
-    if (isRepeatable(recovery)) return new MethodLeft();
+  private leftStep(step: string, recovery: RecoveryPolicy): SuspendToolCall {
+    if (isRepeatable(recovery)) return new SuspendToolCall();
     const problem = `somebody was asked in the middle of its step ${step}, which may not be repeated (${recovery}); ask before a step or between steps`;
     return this.block(problem);
   }
@@ -200,20 +200,20 @@ export class MethodInside {
     ended: { output: JsonValue } | { error: ReturnType<typeof recordedError> },
   ): Promise<void> {
     // The call timed out meanwhile: it has its end in the journal already.
-    if (this.closed) throw new MethodLeft();
+    if (this.closed) throw new SuspendToolCall();
     await this.ports.record([
       { type: 'tool.step_completed', at: this.ports.now(), key: this.call.key, step, ...ended },
     ]);
   }
 
-  private block(problem: string, reason?: ToolUncertain['reason']): MethodLeft {
+  private block(problem: string, reason?: ToolUncertain['reason']): SuspendToolCall {
     this.problem = { problem: recordedText(problem), ...(reason && { reason }) };
-    return new MethodLeft();
+    return new SuspendToolCall();
   }
 
   private requireInside(): void {
     if (this.closed) throw new Error('The tool call has ended: its context can no longer be used.');
-    if (this.leaving || this.problem) throw new MethodLeft();
+    if (this.leaving || this.problem) throw new SuspendToolCall();
     if (this.isTransactional)
       throw new TypeError('a transactional tool can neither ask nor make steps; use another recovery policy');
   }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '../../../lib/contracts/json.js';
-import { parseCall } from '../../../lib/engine/execution/judge-call.js';
+import { parseCall } from '../../../lib/engine/execution/validate-call.js';
 import { AsyncRunScope } from '../../../lib/system/async-run-scope.js';
 import { tool, type ToolOptions } from '../../support/engine-harness.js';
 import { ManualClock } from '../../support/manual-clock.js';

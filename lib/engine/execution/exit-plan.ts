@@ -9,32 +9,32 @@ import type { RunRecord } from '../../contracts/run.js';
 import { decisionsToTakeUp, requestedEntry } from '../interactions.js';
 import type { ModelState, RunState } from '../journal/run-state.js';
 import type { NextAction } from '../next-action.js';
-import type { Leave, Stay } from '../settle-run.js';
+import type { ExitTransition, ContinueInstead } from '../settle-run.js';
 import { retryDelay } from './model-turn.js';
 import type { ModelFailure } from './read-reply.js';
 import type { ExecutionEnd } from './attempt.js';
 import { recordedFailure } from '../values/recorded-error.js';
 
-export type LeavePlan = Pick<Leave, 'verb' | 'change' | 'entries' | 'interactions' | 'notBefore' | 'instead'> & {
+export type ExitPlan = Pick<
+  ExitTransition,
+  'verb' | 'change' | 'entries' | 'interactions' | 'notBefore' | 'unlessContinued'
+> & {
   end: ExecutionEnd;
   /** Ms after which the run may be claimed again by itself. */
   afterMs?: number;
 };
 
-export type LeavingAction = Extract<
-  NextAction,
-  { do: 'complete' | 'fail' | 'suspend' | 'call_attention' | 'interrupt' }
->;
+export type ExitAction = Extract<NextAction, { do: 'complete' | 'fail' | 'suspend' | 'call_attention' | 'interrupt' }>;
 
 /** What a leaving attempt knows about people. */
-export interface LeaveContext {
+export interface ExitContext {
   run: RunRecord;
   state: RunState;
   /** Asks that go with it, built at the store's time. */
   asks: (now: number) => Interaction[];
 }
 
-export function leaveFor(action: LeavingAction, context: LeaveContext): LeavePlan {
+export function exitFor(action: ExitAction, context: ExitContext): ExitPlan {
   switch (action.do) {
     case 'complete':
       return {
@@ -42,7 +42,7 @@ export function leaveFor(action: LeavingAction, context: LeaveContext): LeavePla
         end: 'settled',
         entries: (at) => [{ type: 'run.completed', at }],
         change: () => ({ output: action.output, error: null }),
-        instead: (locked, fits) => steeringToDeliver(locked, context.run.id, fits),
+        unlessContinued: (locked, fits) => steeringToDeliver(locked, context.run.id, fits),
       };
     case 'fail':
       return {
@@ -79,7 +79,7 @@ export function leaveFor(action: LeavingAction, context: LeaveContext): LeavePla
 }
 
 /** Decisions made and tokens granted since the run was claimed let it go on at once: nobody has to wake it. */
-function suspendPlan(waitingFor: WaitReason[], { state, asks, run }: LeaveContext): LeavePlan {
+function suspendPlan(waitingFor: WaitReason[], { state, asks, run }: ExitContext): ExitPlan {
   const consumed = state.totals.usage.totalTokens;
   const budget = run.budgetMaxTotalTokens;
   return {
@@ -94,7 +94,7 @@ function suspendPlan(waitingFor: WaitReason[], { state, asks, run }: LeaveContex
     ],
     change: () => ({ waitingFor }),
     interactions: asks,
-    instead: (locked, fits) => {
+    unlessContinued: (locked, fits) => {
       const taken = decisionsToTakeUp(locked, state, fits);
       const limit = locked.run.budgetMaxTotalTokens;
       const granted = waitingFor.includes('budget') && (limit === null || limit > consumed);
@@ -115,7 +115,7 @@ export function steeringToDeliver(
   locked: LockedRun,
   runId: string,
   fits: (entries: readonly JournalEntry[]) => number,
-): Stay | null {
+): ContinueInstead | null {
   const queued = locked.inbox.filter(({ status }) => status === 'queued');
   if (queued.length === 0) return null;
   const entries = queued.map((message): JournalEntry => ({
@@ -135,23 +135,23 @@ export function steeringToDeliver(
 }
 
 /** A boundary at which messages wait: the run stays, and they are taken in. */
-export function deliverPlan(runId: string): LeavePlan {
+export function deliverPlan(runId: string): ExitPlan {
   return {
     verb: null,
     end: 'suspended',
     entries: () => [],
     change: () => ({}),
-    instead: (locked, fits) => steeringToDeliver(locked, runId, fits) ?? { entries: [], results: 0 },
+    unlessContinued: (locked, fits) => steeringToDeliver(locked, runId, fits) ?? { entries: [], results: 0 },
   };
 }
 
 /** Nothing but what is owed about a stop: told at once, because what is under way may take long. */
-export function tellPlan(): LeavePlan {
+export function interruptNoticePlan(): ExitPlan {
   return { verb: null, end: 'suspended', entries: () => [], change: () => ({}) };
 }
 
 /** @param limitAt epoch ms by the store's clock */
-export function timeOutPlan(limitAt: number): LeavePlan {
+export function timeOutPlan(limitAt: number): ExitPlan {
   const error = recordedFailure('RUN_TIMED_OUT', 'The run passed its deadline.');
   return {
     verb: 'time_out',
@@ -163,7 +163,7 @@ export function timeOutPlan(limitAt: number): LeavePlan {
 }
 
 /** The run comes back by itself after a delay, in whatever process is alive. */
-export function backOffPlan(key: string | null, delayMs: number, announcedMs?: number): LeavePlan {
+export function backOffPlan(key: string | null, delayMs: number, announcedMs?: number): ExitPlan {
   return {
     verb: 'back_off',
     end: 'backing_off',
@@ -183,7 +183,7 @@ export function backOffPlan(key: string | null, delayMs: number, announcedMs?: n
 }
 
 /** Parked at a boundary, for any worker to go on with. */
-export function handOverPlan(run: RunRecord): LeavePlan {
+export function handOverPlan(run: RunRecord): ExitPlan {
   return {
     verb: 'hand_over',
     end: 'handed_over',
@@ -197,7 +197,7 @@ export function afterModelFailure(
   policy: RetryPolicy,
   { key, failures }: Pick<ModelState, 'key' | 'failures'>,
   { failure, retryAfterMs, text }: ModelFailure,
-): LeavePlan | Extract<NextAction, { do: 'fail' }> {
+): ExitPlan | Extract<NextAction, { do: 'fail' }> {
   const { code, message, retryable } = failure;
   if (retryable !== true) return { do: 'fail', error: { code, message }, output: text ?? null };
   if (failures < policy.maxAttempts) return backOffPlan(key, retryDelay(policy, failures, retryAfterMs), retryAfterMs);

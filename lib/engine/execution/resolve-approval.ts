@@ -26,7 +26,7 @@ const RESOLVER_TIMEOUT_MS = 5_000;
 export type DecisionPorts = Pick<EnginePorts, 'clock' | 'digester' | 'log' | 'approvalResolver' | 'scope'>;
 
 /** The entries of an approval that is asked for and decided at once; null when people must be asked. */
-export async function decideAtOnce(
+export async function resolveApproval(
   ports: DecisionPorts,
   agent: Pick<AgentDefinition, 'approvalMode'>,
   run: AskingRun & Pick<RunRecord, 'actor'>,
@@ -34,14 +34,14 @@ export async function decideAtOnce(
   call: AskedCall,
 ): Promise<JournalEntry[] | null> {
   if (ask.kind !== 'approval') return null;
-  const decision = (await resolved(ports, run, ask, call)) ?? (agent.approvalMode === 'fail' ? NOBODY : null);
+  const decision = (await resolved(ports, run, ask, call)) ?? (agent.approvalMode === 'fail' ? AUTO_DENY : null);
   if (!decision) return null;
   const at = ports.clock.now();
   const asked = interactionFor(ask, call, run, at, ports.digester);
   return [requestedEntry(asked, at), decidedEntry({ ...asked, decision }, at)];
 }
 
-const NOBODY: InteractionDecision = {
+const AUTO_DENY: InteractionDecision = {
   decision: 'deny',
   by: 'system',
   note: 'It needs an approval, and this agent runs without people who could give it.',

@@ -1,8 +1,8 @@
-import type { Offer } from '../../contracts/agent-definition.js';
-import type { RecordedText } from '../../contracts/recorded-text.js';
-import { recordedError, recordedText } from '../values/recorded-error.js';
-import { endedWithin } from '../ended-within.js';
-import type { EnginePorts } from '../engine-ports.js';
+import type { Offer } from '../contracts/agent-definition.js';
+import type { RecordedText } from '../contracts/recorded-text.js';
+import { recordedError, recordedText } from './values/recorded-error.js';
+import { endedWithin } from './ended-within.js';
+import type { EnginePorts } from './engine-ports.js';
 
 export interface LeaseHooks {
   /** The lease can no longer be relied upon: stop acting before it ends. */
