@@ -82,7 +82,7 @@ export type {
   InteractionView,
   LifecycleRunEvent,
   OperationView,
-  PreviousPart,
+  PreviousGeneration,
   Run,
   RunEvent,
   RunLeaseView,
@@ -108,16 +108,16 @@ export type {
   WakeNote,
 } from './contracts/run.js';
 export { CONTRACT_VERSION } from './contracts/run.js';
-export type {
-  InboxMessage,
-  Interaction,
-  InteractionDecision,
-  InteractionKind,
-  InteractionStatus,
-  Question,
+export {
+  interactionPlace,
+  type InboxMessage,
+  type Interaction,
+  type InteractionDecision,
+  type InteractionKind,
+  type InteractionStatus,
+  type Question,
 } from './contracts/interaction.js';
-export { askPlace } from './contracts/ask-place.js';
-export type { Operation, OperationCut, OperationKind, OperationStatus } from './contracts/operation.js';
+export type { Operation, OperationInterruption, OperationKind, OperationStatus } from './contracts/operation.js';
 export type {
   AssistantMessage,
   AssistantPart,

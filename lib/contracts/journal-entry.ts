@@ -6,7 +6,7 @@ import type { Actor } from './actor.js';
 import type { InteractionDecision, InteractionKind, Question } from './interaction.js';
 import type { JsonObject, JsonValue } from './json.js';
 import type { AssistantMessage, Message, ToolOutcome, UserMessage } from './message.js';
-import type { OperationCut } from './operation.js';
+import type { OperationInterruption } from './operation.js';
 import type { RecordedText } from './recorded-text.js';
 import type { RecoveryPolicy } from './recovery-policy.js';
 import type { ClaimCause, RunError } from './run.js';
@@ -99,11 +99,11 @@ export interface HistoryEffects extends At {
 }
 export interface RunQueued extends At {
   type: 'run.queued';
-  behind: string;
+  behindRunId: string;
 }
 export interface RunDequeued extends At {
   type: 'run.dequeued';
-  after: string;
+  afterRunId: string;
 }
 /** The first claim (`run.started`) and every later one (`run.resumed`). */
 export interface RunClaimed extends At {
@@ -113,10 +113,10 @@ export interface RunClaimed extends At {
   owner: string;
   previousOwner?: string;
   /** How long nobody owned the run, in ms. */
-  ownerlessMs: number;
+  unownedForMs: number;
   by?: string;
   reason?: string;
-  leaseLeftMs?: number;
+  leaseRemainingMs?: number;
   /** Set when an accepted definition change came with this claim (`definitionChange: 'accept'`). */
   definitionChange?: { from: string; to: string };
 }
@@ -140,7 +140,7 @@ export interface RunBackingOff extends At {
   nextAttemptAt: number;
   delayMs: number;
   /** The provider's own announcement in ms, where it made one. */
-  announcedMs?: number;
+  retryAfterMs?: number;
 }
 export interface RunAttentionNeeded extends At {
   type: 'run.attention_needed';
@@ -156,7 +156,7 @@ export interface RunCallerVerb extends Closing {
   by?: string;
   reason?: string;
   /** For a takeover: lease time that was left, in ms. */
-  leaseLeftMs?: number;
+  leaseRemainingMs?: number;
   /** For a retry: the turn limit from now on, where it was changed. */
   maxTurns?: number;
 }
@@ -169,7 +169,7 @@ export interface RunFailed extends Closing {
 }
 export interface RunRestarted extends Closing {
   type: 'run.restarted';
-  part: number;
+  generation: number;
   messages: Message[];
   /** The turn limit from now on, where it was changed. */
   maxTurns?: number;
@@ -271,13 +271,13 @@ export interface ToolDenied extends OfCall {
 export interface ToolUncertain extends OfCall {
   type: 'tool.uncertain';
   /** Null when nothing cut it: its result could not be recorded. */
-  cut: OperationCut | null;
+  interruptedBy: OperationInterruption | null;
   /** What else is wrong: a result without a JSON form, another ask than before. */
   problem?: RecordedText;
   /** Of the attention this leads to; default `uncertain_outcome`. */
   reason?: Extract<AttentionReason, 'unserialisable_result' | 'input_drift'>;
   /** True: the model is told that the outcome is unknown (policy `inform`); false: a person must settle it. */
-  told: boolean;
+  reportedToModel: boolean;
 }
 export interface ToolResolved extends OfCall {
   type: 'tool.resolved';

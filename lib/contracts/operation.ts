@@ -10,7 +10,7 @@ export type OperationStatus =
   'waiting' | 'started' | 'completed' | 'failed' | 'denied' | 'uncertain' | 'cancelled' | 'not_run';
 
 /** What cut an operation whose result is missing. */
-export type OperationCut = 'crash' | 'timeout' | 'cancel';
+export type OperationInterruption = 'crash' | 'timeout' | 'cancel';
 
 export interface Operation {
   /** Run-local, e.g. `r1.m2.t0`: part, model call, tool call of that reply. `<runId>/<key>` is the operation id. */
@@ -21,7 +21,7 @@ export interface Operation {
   status: OperationStatus;
   /** The digest of the arguments or of the request. */
   argumentsDigest?: string;
-  cut?: OperationCut;
+  interruptedBy?: OperationInterruption;
   recovery?: RecoveryPolicy;
   /** How often it was begun. */
   attempts: number;

@@ -17,7 +17,7 @@ export interface RunLeaseView {
 }
 
 /** An earlier part of a run that was restarted. */
-export interface PreviousPart {
+export interface PreviousGeneration {
   status: RunStatus;
   output?: JsonValue;
   error?: RunError;
@@ -60,7 +60,7 @@ export interface Run {
   definitionHash: string;
   contractVersion: number;
   restarts: number;
-  previous: PreviousPart[];
+  previousGenerations: PreviousGeneration[];
   recoveries: number;
   nextAttemptAt?: Date;
   deadline?: Date;

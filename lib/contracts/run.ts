@@ -51,7 +51,7 @@ export interface WakeNote {
   reason?: string;
   previousOwner?: string;
   /** Lease time that was left when a live lease was taken away, in ms. */
-  leaseLeftMs?: number;
+  leaseRemainingMs?: number;
 }
 
 /** A stop that a caller wants of a run with an owner. Noted on the row; the owner journals it, or whoever takes it off. */

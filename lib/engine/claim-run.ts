@@ -175,7 +175,7 @@ function claimEntry({ run, lease, now }: LockedRun, attempt: number, options: Cl
     : run.status === 'retry_wait'
       ? 'backoff'
       : (run.wake?.cause ?? 'submitted');
-  const ownerlessSince = expired ? (lease?.expiresAt ?? run.claimedAt ?? run.updatedAt) : run.updatedAt;
+  const unownedSince = expired ? (lease?.expiresAt ?? run.claimedAt ?? run.updatedAt) : run.updatedAt;
   const previousOwner = run.wake?.previousOwner ?? run.owner;
   return {
     type: run.attempt === 0 ? 'run.started' : 'run.resumed',
@@ -183,11 +183,11 @@ function claimEntry({ run, lease, now }: LockedRun, attempt: number, options: Cl
     attempt,
     cause,
     owner: options.workerId,
-    ownerlessMs: Math.max(0, now - ownerlessSince),
+    unownedForMs: Math.max(0, now - unownedSince),
     ...(previousOwner !== null && { previousOwner }),
     ...(run.wake?.by !== undefined && { by: run.wake.by }),
     ...(run.wake?.reason !== undefined && { reason: run.wake.reason }),
-    ...(run.wake?.leaseLeftMs !== undefined && { leaseLeftMs: run.wake.leaseLeftMs }),
+    ...(run.wake?.leaseRemainingMs !== undefined && { leaseRemainingMs: run.wake.leaseRemainingMs }),
     ...(run.definitionHash !== options.definitionHash && {
       definitionChange: { from: run.definitionHash, to: options.definitionHash },
     }),

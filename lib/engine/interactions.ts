@@ -4,14 +4,14 @@
  */
 import type { Interaction, InteractionDecision, InteractionStatus, Question } from '../contracts/interaction.js';
 import type { InteractionDecided, JournalEntry } from '../contracts/journal-entry.js';
-import type { JsonObject, JsonValue } from '../contracts/json.js';
+import type { JsonObject } from '../contracts/json.js';
 import type { Digester } from '../contracts/ports/digester.port.js';
 import type { LockedRun } from '../contracts/ports/run-store.port.js';
 import type { RunRecord } from '../contracts/run.js';
 import type { CallState, RunState } from './journal/run-state.js';
 
 /** What is asked, before it has an id, a digest and a date. */
-export interface Ask {
+export interface InteractionDraft {
   kind: Interaction['kind'];
   ordinal: Interaction['ordinal'];
   arguments: JsonObject | null;
@@ -24,34 +24,34 @@ export interface Ask {
 }
 
 /** What of a call an ask is bound to. */
-export type AskedCall = Pick<CallState, 'key' | 'callId' | 'name' | 'toolVersion'> &
+export type InteractionCall = Pick<CallState, 'key' | 'callId' | 'name' | 'toolVersion'> &
   Partial<Pick<CallState, 'withdrawn'>>;
-export type AskingRun = Pick<RunRecord, 'id' | 'sessionId' | 'agent' | 'version' | 'actor'>;
+export type InteractionRun = Pick<RunRecord, 'id' | 'sessionId' | 'agent' | 'version' | 'actor'>;
 
 /** An ask with the call it is about. */
-export interface CallAsk {
-  ask: Ask;
+export interface CallInteraction {
+  draft: InteractionDraft;
   call: CallState;
 }
 
 /** Asks about calls that nobody was asked about yet. */
-export function asksOf(calls: readonly CallState[], defaultExpiryMs: number | null): CallAsk[] {
+export function pendingInteractionsOf(calls: readonly CallState[], defaultExpiryMs: number | null): CallInteraction[] {
   return calls.flatMap((call) => {
-    const ask = askOfCall(call, defaultExpiryMs);
-    return ask ? [{ ask, call }] : [];
+    const draft = pendingInteractionOf(call, defaultExpiryMs);
+    return draft ? [{ draft, call }] : [];
   });
 }
 
-function askOfCall(call: CallState, defaultExpiryMs: number | null): Ask | null {
-  if (call.status !== 'waiting' || call.interactionId !== null || call.asks.length > 0) return null;
-  return gateOf(call, defaultExpiryMs);
+function pendingInteractionOf(call: CallState, defaultExpiryMs: number | null): InteractionDraft | null {
+  if (call.status !== 'waiting' || call.interactionId !== null || call.methodInteractions.length > 0) return null;
+  return gateDraft(call, defaultExpiryMs);
 }
 
 /** The ask that decides whether a call is begun. */
-export function gateOf(
+export function gateDraft(
   { input, approval, questions }: Pick<CallState, 'input' | 'approval' | 'questions'>,
   defaultExpiryMs: number | null,
-): Ask {
+): InteractionDraft {
   return {
     kind: questions ? 'question' : 'approval',
     ordinal: 0,
@@ -65,7 +65,12 @@ export function gateOf(
 }
 
 /** What an ask is bound to: a decision for one digest decides nothing else. */
-export function digestOfAsk(ask: Ask, call: AskedCall, run: AskingRun, digester: Digester): string {
+export function interactionDigest(
+  ask: InteractionDraft,
+  call: InteractionCall,
+  run: InteractionRun,
+  digester: Digester,
+): string {
   const bound = {
     run: run.id,
     key: call.key,
@@ -73,31 +78,36 @@ export function digestOfAsk(ask: Ask, call: AskedCall, run: AskingRun, digester:
     agent: `${run.agent}@${run.version}`,
     tool: `${call.name}@${call.toolVersion ?? ''}`,
     arguments: ask.arguments,
-    questions: ask.questions as unknown as JsonValue,
+    questions: ask.questions,
   };
   return digester.digest(digester.canonical(bound));
 }
 
 /** Derived from run, operation and ordinal, so that a repeated ask is the same ask. One that was withdrawn stays so (I7): the next has an id of its own. */
-export function interactionIdOf(ask: Ask, call: AskedCall, run: Pick<RunRecord, 'id'>, digester: Digester): string {
+export function deriveInteractionId(
+  ask: InteractionDraft,
+  call: InteractionCall,
+  run: Pick<RunRecord, 'id'>,
+  digester: Digester,
+): string {
   const again = call.withdrawn ? `/${call.withdrawn}` : '';
-  return `ask_${digester.digest(`${run.id}/${call.key}/${ask.ordinal}${again}`).slice(0, 24)}`;
+  return `int_${digester.digest(`${run.id}/${call.key}/${ask.ordinal}${again}`).slice(0, 24)}`;
 }
 
 /** Whether an ask decides if its call is begun, rather than being the method's own. */
-export function isGate({ ordinal }: Interaction): boolean {
+export function isApprovalGate({ ordinal }: Interaction): boolean {
   return ordinal === 0;
 }
 
-export function interactionFor(
-  ask: Ask,
-  call: AskedCall,
-  run: AskingRun,
+export function buildInteraction(
+  ask: InteractionDraft,
+  call: InteractionCall,
+  run: InteractionRun,
   now: number,
   digester: Digester,
 ): Interaction {
   return {
-    id: interactionIdOf(ask, call, run, digester),
+    id: deriveInteractionId(ask, call, run, digester),
     runId: run.id,
     sessionId: run.sessionId,
     agent: run.agent,
@@ -110,7 +120,7 @@ export function interactionFor(
     callId: call.callId,
     tool: call.name,
     arguments: ask.arguments,
-    digest: digestOfAsk(ask, call, run, digester),
+    digest: interactionDigest(ask, call, run, digester),
     reason: ask.reason,
     risk: ask.risk,
     approverRole: ask.approverRole,
@@ -161,8 +171,8 @@ export function decidedEntry(asked: Interaction, at: number): InteractionDecided
 }
 
 /** Whether a decision gives its call a result at once, rather than letting its method be entered. */
-export function finishesCall(asked: Interaction, isMethodAsk: boolean): boolean {
-  if (isMethodAsk || !asked.decision) return false;
+export function finishesCall(asked: Interaction, isFromMethod: boolean): boolean {
+  if (isFromMethod || !asked.decision) return false;
   return asked.kind === 'question' || ('decision' in asked.decision && asked.decision.decision === 'deny');
 }
 
@@ -190,13 +200,13 @@ export function takenUp(interactions: readonly Interaction[]): Interaction[] {
 }
 
 export function isMethodAsk(asked: Interaction, state: RunState): boolean {
-  return state.calls.some((call) => call.asks.some(({ interactionId }) => interactionId === asked.id));
+  return state.calls.some((call) => call.methodInteractions.some(({ interactionId }) => interactionId === asked.id));
 }
 
 /** Whether the run, as far as its journal says, still waits for this ask. */
 export function isAwaited(asked: Interaction, state: RunState): boolean {
   const call = state.calls.find(({ key }) => key === asked.operationKey);
   if (call?.status !== 'waiting') return false;
-  const ask = call.asks.find(({ interactionId }) => interactionId === asked.id);
+  const ask = call.methodInteractions.find(({ interactionId }) => interactionId === asked.id);
   return ask ? ask.decision === null : call.interactionId === asked.id;
 }

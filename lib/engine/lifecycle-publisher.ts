@@ -66,17 +66,22 @@ export class LifecyclePublisher {
       }
       case 'run.resumed': {
         if (entry.cause !== 'recovered') return;
-        const { attempt, previousOwner, ownerlessMs } = entry;
+        const { attempt, previousOwner, unownedForMs } = entry;
         return log.warn('a run was taken over; its worker was gone', {
           runId,
           agent,
           attempt,
           previousOwner,
-          ownerlessMs,
+          unownedForMs,
         });
       }
       case 'tool.uncertain':
-        return log.warn('the outcome of a call is unknown', { runId, agent, operation: entry.key, cut: entry.cut });
+        return log.warn('the outcome of a call is unknown', {
+          runId,
+          agent,
+          operation: entry.key,
+          interruptedBy: entry.interruptedBy,
+        });
       default:
     }
   }

@@ -56,7 +56,7 @@ export function nextAction(state: RunState, facts: ActionFacts): NextAction {
   if (state.operations.size >= facts.maxOperations) return tooManyOperations(state, facts);
   const held = heldBack(state, facts);
   if (held) return held;
-  return { do: 'call_model', key: `r${state.part}.m${state.modelOperations + 1}`, attempt: 1 };
+  return { do: 'call_model', key: `r${state.generation}.m${state.modelOperations + 1}`, attempt: 1 };
 }
 
 function openCalls(state: RunState, open: CallState[], facts: ActionFacts): NextAction {
@@ -102,8 +102,8 @@ function unmeasured(state: RunState): NextAction {
 /** What the calls that wait for people wait for. */
 function waitReasons(open: CallState[]): WaitReason[] {
   const waiting = open.filter((call) => call.status === 'waiting');
-  const isQuestion = ({ questions, asks }: CallState): boolean =>
-    questions !== null || asks.at(-1)?.kind === 'question';
+  const isQuestion = ({ questions, methodInteractions }: CallState): boolean =>
+    questions !== null || methodInteractions.at(-1)?.kind === 'question';
   return [
     ...(waiting.some((call) => !isQuestion(call)) ? (['approval'] as const) : []),
     ...(waiting.some(isQuestion) ? (['question'] as const) : []),
@@ -174,8 +174,10 @@ function driftAttention(key: string): Attention {
 }
 
 /** Refused by the check right before its first execution. */
-function isUntouched({ problem, cut, asks, steps }: CallState): boolean {
-  return problem?.reason === 'input_drift' && cut === null && asks.length === 0 && steps.size === 0;
+function isUntouched({ problem, interruptedBy, methodInteractions, steps }: CallState): boolean {
+  return (
+    problem?.reason === 'input_drift' && interruptedBy === null && methodInteractions.length === 0 && steps.size === 0
+  );
 }
 
 function uncertainAttention(blocked: CallState[]): Attention {

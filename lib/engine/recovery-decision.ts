@@ -1,7 +1,7 @@
 /**
  * What to do about a tool call that was begun and has no result. Pure; the policy is the stricter of the stored and the current one (I8).
  */
-import type { OperationCut } from '../contracts/operation.js';
+import type { OperationInterruption } from '../contracts/operation.js';
 import { stricterPolicy, type RecoveryPolicy } from '../contracts/recovery-policy.js';
 
 export type RecoveryDecision =
@@ -23,14 +23,14 @@ export interface UncertainCall {
   stored: RecoveryPolicy;
   /** Null when the tool is no longer registered. */
   current: RecoveryPolicy | null;
-  cut: OperationCut;
+  interruptedBy: OperationInterruption;
   /** How often it was begun. */
   attempts: number;
 }
 
 export function decideRecovery(call: UncertainCall): RecoveryDecision {
   const policy = stricterPolicy(call.stored, call.current ?? call.stored);
-  const timedOut = call.cut === 'timeout';
+  const timedOut = call.interruptedBy === 'timeout';
   switch (policy) {
     case 'transactional':
     case 'safe':

@@ -4,14 +4,14 @@ import type { Operation } from '../contracts/operation.js';
 import type { LeaseView } from '../contracts/ports/run-store.port.js';
 import { isSettled, phaseOf, type RunStatus } from '../contracts/run-status.js';
 import type { RunRecord, RunSummary } from '../contracts/run.js';
-import type { InteractionView, OperationView, PreviousPart, Run, RunSummaryView } from '../contracts/run-view.js';
-import type { PastPart, RunState } from './journal/run-state.js';
+import type { InteractionView, OperationView, PreviousGeneration, Run, RunSummaryView } from '../contracts/run-view.js';
+import type { PastGeneration, RunState } from './journal/run-state.js';
 
 export function presentRun(
   run: RunRecord,
   lease: LeaseView | null,
   interactions: readonly Interaction[],
-  previous: readonly PastPart[] = [],
+  previous: readonly PastGeneration[] = [],
 ): Run {
   return {
     ...presentSummary(run),
@@ -23,7 +23,7 @@ export function presentRun(
     definitionHash: run.definitionHash,
     contractVersion: run.contractVersion,
     restarts: run.restarts,
-    previous: previous.map(presentPart),
+    previousGenerations: previous.map(presentGeneration),
     recoveries: run.recoveries,
     ...(run.deadlineAt !== null && { deadline: new Date(run.deadlineAt) }),
     ...(lease && {
@@ -60,7 +60,15 @@ export function presentSummary(run: RunSummary): RunSummaryView {
   };
 }
 
-function presentPart({ status, output, error, turns, usage, startedAt, finishedAt }: PastPart): PreviousPart {
+function presentGeneration({
+  status,
+  output,
+  error,
+  turns,
+  usage,
+  startedAt,
+  finishedAt,
+}: PastGeneration): PreviousGeneration {
   return {
     status,
     ...(output !== null && { output }),
@@ -88,11 +96,11 @@ export function presentOperations(run: RunRecord, state: RunState): OperationVie
     ...operation,
     ...(startedAt !== null && { startedAt: new Date(startedAt) }),
     ...(finishedAt !== null && { finishedAt: new Date(finishedAt) }),
-    ...(settled && cutBySettling(operation, run.status)),
+    ...(settled && interruptedBySettling(operation, run.status)),
   }));
 }
 
-function cutBySettling(
+function interruptedBySettling(
   { kind, status }: Pick<Operation, 'kind' | 'status'>,
   ending: RunStatus,
 ): Partial<OperationView> {
@@ -100,5 +108,5 @@ function cutBySettling(
   if (status !== 'started') return {};
   return kind === 'model'
     ? { status: 'cancelled' }
-    : { status: 'uncertain', cut: ending === 'timed_out' ? 'timeout' : 'cancel' };
+    : { status: 'uncertain', interruptedBy: ending === 'timed_out' ? 'timeout' : 'cancel' };
 }

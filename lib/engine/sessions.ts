@@ -31,7 +31,7 @@ export function advanceSession(
         historyCaptured: true,
         wake: { cause: 'submitted' },
       },
-      entries: [{ type: 'run.dequeued', at: now, after: run.id }],
+      entries: [{ type: 'run.dequeued', at: now, afterRunId: run.id }],
     },
   };
 }

@@ -4,7 +4,7 @@ describe('the cursor of a list', () => {
   it('STO-8: leads back to the place it was made for', () => {
     const run = { createdAt: 1_700_000_000_000, id: 'run-1' };
     expect(placeOf('runs', cursorAfter('runs', run))).toEqual(run);
-    const ask = { createdAt: 1_700_000_000_000, runId: 'run-1', place: 'r11.m11.t10#10', id: 'ask_1' };
+    const ask = { createdAt: 1_700_000_000_000, runId: 'run-1', place: 'r11.m11.t10#10', id: 'int_1' };
     expect(placeOf('interactions', cursorAfter('interactions', ask))).toEqual(ask);
   });
 

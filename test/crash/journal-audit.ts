@@ -120,13 +120,13 @@ class JournalAudit {
 
   private claimed(entry: Extract<JournalEntry, { type: 'run.started' | 'run.resumed' }>): void {
     this.audit.attempts += 1;
-    const { attempt, cause, owner, previousOwner, ownerlessMs } = entry;
+    const { attempt, cause, owner, previousOwner, unownedForMs } = entry;
     this.check((attempt === 1) === (entry.type === 'run.started'), 'has the wrong type for its attempt');
     this.check(attempt === this.audit.attempts, `is attempt ${attempt}, not ${this.audit.attempts}`);
     this.check(!this.running || this.leaseExpired, 'takes a run whose lease did not expire');
     this.check(cause === this.cause, `has the cause ${cause}, not ${this.cause}`);
     this.check(attempt === 1 || previousOwner === this.owner, `follows ${previousOwner}, not ${this.owner}`);
-    this.check(ownerlessMs >= 0 && ownerlessMs < 30_000, `was ownerless for ${ownerlessMs} ms`);
+    this.check(unownedForMs >= 0 && unownedForMs < 30_000, `was unowned for ${unownedForMs} ms`);
     this.life = Number(/^life-(\d+)-/.exec(owner)?.[1]);
     this.owner = owner;
     this.running = true;
@@ -186,7 +186,7 @@ class JournalAudit {
         this.check(this.owned() && call.status === 'begun', `ends a call that is ${call.status}`);
         return this.finish(call, 'success');
       case 'tool.uncertain':
-        return this.uncertain(call, entry.told, entry.cut);
+        return this.uncertain(call, entry.reportedToModel, entry.interruptedBy);
       case 'tool.probed':
         this.check(
           this.owned() && call.recovery === 'probe' && call.status === 'cut',

@@ -196,7 +196,7 @@ describe('cancelling a run', () => {
       expect((await owner.runs.messages(run.id)).map(({ role }) => role)).toEqual(['user', 'assistant']);
       expect((await owner.runs.snapshot(run.id)).operations.at(-1)).toMatchObject({
         status: 'uncertain',
-        cut: 'cancel',
+        interruptedBy: 'cancel',
       });
       expect((await rowOf(store, next.id)).historyRunId).toBeNull();
     },

@@ -86,7 +86,7 @@ describe('the decision about a claim', () => {
     const decision = decideClaim(locked({ wake: { cause: 'submitted' } }), options());
     expect(decision.run).toMatchObject({
       change: { status: 'running', attempt: 1, owner: 'me', claimedAt: NOW, startedAt: NOW, wake: null, recoveries: 0 },
-      entries: [{ type: 'run.started', attempt: 1, cause: 'submitted', owner: 'me', ownerlessMs: 1_000 }, intent],
+      entries: [{ type: 'run.started', attempt: 1, cause: 'submitted', owner: 'me', unownedForMs: 1_000 }, intent],
       totals: totalsOf(1),
     });
     expect(decision.result).toMatchObject({ outcome: 'claimed', withIntents: true });
@@ -123,12 +123,12 @@ describe('the decision about a claim', () => {
       null,
       { cause: 'backoff', previousOwner: 'old' },
     ],
-    ['recovered', running(), { expiresAt: NOW - 700 }, { cause: 'recovered', previousOwner: 'old', ownerlessMs: 700 }],
+    ['recovered', running(), { expiresAt: NOW - 700 }, { cause: 'recovered', previousOwner: 'old', unownedForMs: 700 }],
     [
       'recovered from an owner that is gone',
       running({ claimedAt: NOW - 900 }),
       null,
-      { cause: 'recovered', ownerlessMs: 900 },
+      { cause: 'recovered', unownedForMs: 900 },
     ],
     [
       'retried',
@@ -142,10 +142,10 @@ describe('the decision about a claim', () => {
       {
         attempt: 1,
         owner: 'old',
-        wake: { cause: 'takeover', by: 'ann', reason: 'dead', previousOwner: 'old', leaseLeftMs: 5 },
+        wake: { cause: 'takeover', by: 'ann', reason: 'dead', previousOwner: 'old', leaseRemainingMs: 5 },
       },
       null,
-      { cause: 'takeover', by: 'ann', reason: 'dead', previousOwner: 'old', leaseLeftMs: 5 },
+      { cause: 'takeover', by: 'ann', reason: 'dead', previousOwner: 'old', leaseRemainingMs: 5 },
     ],
     [
       'handover',
@@ -417,7 +417,7 @@ describe('taking a run from a live owner', () => {
     // The first process may be the one that claims it anew: it is alive after all.
     await until(async () => (await rowOf(store, run.id)).attempt === 2);
     expect(await entriesOf(store, run.id, 'run.takeover_requested')).toMatchObject([
-      { by: 'ann', reason: 'the machine burned', leaseLeftMs: expect.any(Number) },
+      { by: 'ann', reason: 'the machine burned', leaseRemainingMs: expect.any(Number) },
     ]);
     expect(await entriesOf(store, run.id, 'run.resumed')).toMatchObject([
       { cause: 'takeover', by: 'ann', reason: 'the machine burned', previousOwner: first.worker.workerId },

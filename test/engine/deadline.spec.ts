@@ -57,8 +57,13 @@ describe('a deadline', () => {
     await clock.advance(1);
     expect(await engine.runs.get(run.id)).toMatchObject({ status: 'timed_out', error: { code: 'RUN_TIMED_OUT' } });
     expect(seen.aborted()).toBe(true);
-    expect(await entriesOf(store, run.id, 'tool.uncertain')).toMatchObject([{ key: 'r1.m1.t0', cut: 'timeout' }]);
-    expect((await engine.runs.snapshot(run.id)).operations[1]).toMatchObject({ status: 'uncertain', cut: 'timeout' });
+    expect(await entriesOf(store, run.id, 'tool.uncertain')).toMatchObject([
+      { key: 'r1.m1.t0', interruptedBy: 'timeout' },
+    ]);
+    expect((await engine.runs.snapshot(run.id)).operations[1]).toMatchObject({
+      status: 'uncertain',
+      interruptedBy: 'timeout',
+    });
     expect((await rowOf(store, next.id)).status).not.toBe('queued');
   });
 

@@ -116,7 +116,7 @@ describe('One line in the log', () => {
       {
         level: 'warn',
         message: 'the outcome of a call is unknown',
-        fields: { runId, agent: 'support', operation: 'r1.m1.t0', cut: 'crash' },
+        fields: { runId, agent: 'support', operation: 'r1.m1.t0', interruptedBy: 'crash' },
       },
       {
         level: 'error',

@@ -142,7 +142,7 @@ describe('a model call that fails', () => {
     const run = await engine.runs.start(start);
     await clock.advance(0);
     expect(await entriesOf(store, run.id, 'run.backing_off')).toMatchObject([
-      { delayMs: 600_000, announcedMs: 86_400_000, key: 'r1.m1' },
+      { delayMs: 600_000, retryAfterMs: 86_400_000, key: 'r1.m1' },
     ]);
     await clock.advance(599_999);
     expect(model.requests).toHaveLength(1);

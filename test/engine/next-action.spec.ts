@@ -31,14 +31,14 @@ function call(key: string, status: CallState['status'], over: Partial<CallState>
     approval: null,
     questions: null,
     interactionId: null,
-    asks: [],
+    methodInteractions: [],
     withdrawn: 0,
     given: {},
     openAttempts: 0,
     steps: new Map(),
     status,
     attempts: 0,
-    cut: null,
+    interruptedBy: null,
     problem: null,
     outcome: status === 'done' ? 'success' : null,
     output: null,
@@ -72,7 +72,7 @@ const keys = (action: ReturnType<typeof nextAction>) =>
 describe('what a run does next', () => {
   it('begins with the model', () => {
     expect(nextAction(state(), facts())).toEqual({ do: 'call_model', key: 'r1.m1', attempt: 1 });
-    expect(nextAction(state({ part: 3, modelOperations: 4 }), facts())).toMatchObject({ key: 'r3.m5' });
+    expect(nextAction(state({ generation: 3, modelOperations: 4 }), facts())).toMatchObject({ key: 'r3.m5' });
   });
 
   it('MOD-2: makes an unfinished request again under the next number, while failures allow it', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { OperationCut } from '../../lib/contracts/operation.js';
+import type { OperationInterruption } from '../../lib/contracts/operation.js';
 import { RECOVERY_POLICIES, stricterPolicy, type RecoveryPolicy } from '../../lib/contracts/recovery-policy.js';
 import { decideRecovery, type RecoveryDecision } from '../../lib/engine/recovery-decision.js';
 
@@ -21,8 +21,13 @@ const TABLE: Row[] = [
 ];
 const STRICTNESS: RecoveryPolicy[] = ['manual', 'inform', 'probe', 'idempotent', 'safe'];
 
-function decide(stored: RecoveryPolicy, current: RecoveryPolicy | null, cut: OperationCut, attempts = 1) {
-  return decideRecovery({ stored, current, cut, attempts });
+function decide(
+  stored: RecoveryPolicy,
+  current: RecoveryPolicy | null,
+  interruptedBy: OperationInterruption,
+  attempts = 1,
+) {
+  return decideRecovery({ stored, current, interruptedBy, attempts });
 }
 
 describe('what may be done about a call that was cut', () => {

@@ -63,7 +63,9 @@ describe('a process that dies in the middle of a tool', () => {
       status: 'needs_attention',
       attention: { reason: 'uncertain_outcome', operationKey: 'r1.m1.t0', detail: expect.stringContaining('work') },
     });
-    expect(await entriesOf(store, id, 'tool.uncertain')).toMatchObject([{ cut: 'crash', told: false }]);
+    expect(await entriesOf(store, id, 'tool.uncertain')).toMatchObject([
+      { interruptedBy: 'crash', reportedToModel: false },
+    ]);
     await engine.runs.resolveTool(id, { key: 'r1.m1.t0', output: { looked: 'up' }, by: 'ann' });
     expect(await engine.runs.result(id)).toMatchObject({ status: 'completed', output: 'done' });
     expect(model.requests[0]?.messages.at(-1)).toMatchObject({

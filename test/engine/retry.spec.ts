@@ -101,7 +101,10 @@ describe('retrying a run', () => {
     const run = await engine.runs.startAndWait(start);
     expect(run.output).toBe('Half');
     await engine.runs.restart(run.id);
-    expect(await engine.runs.result(run.id)).toMatchObject({ output: 'done', previous: [{ output: 'Half' }] });
+    expect(await engine.runs.result(run.id)).toMatchObject({
+      output: 'done',
+      previousGenerations: [{ output: 'Half' }],
+    });
   });
 
   it.each(['retry', 'restart'] as const)(

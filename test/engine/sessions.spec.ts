@@ -157,8 +157,8 @@ describe('a serial session', () => {
     const events = (await engine.runs.events(next.id)).events;
     expect(events.slice(0, 4)).toMatchObject([
       { type: 'run.submitted' },
-      { type: 'run.queued', data: { behind: head.id } },
-      { type: 'run.dequeued', data: { after: head.id } },
+      { type: 'run.queued', data: { behindRunId: head.id } },
+      { type: 'run.dequeued', data: { afterRunId: head.id } },
       { type: 'run.started', data: { cause: 'submitted', attempt: 1 } },
     ]);
   });

@@ -206,7 +206,7 @@ describe("a session's advance", () => {
       session: { headRunId: 'next', startedOrder: 2, latestCompletedRunId: 'run-1' },
       nextInSession: {
         change: { status: 'pending', historyRunId: 'run-1', historyCaptured: true, wake: { cause: 'submitted' } },
-        entries: [{ type: 'run.dequeued', after: 'run-1' }],
+        entries: [{ type: 'run.dequeued', afterRunId: 'run-1' }],
       },
     });
     const failed = advanceSession(locked({}, { session: session(), nextInSession: next }), false);

@@ -90,7 +90,10 @@ describe('a tool that does not end in time and does not listen', () => {
       status: 'needs_attention',
       attention: { reason: 'uncertain_outcome', operationKey: 'r1.m1.t0', operations: ['r1.m1.t0'] },
     });
-    expect((await engine.runs.snapshot(id)).operations[1]).toMatchObject({ status: 'uncertain', cut: 'timeout' });
+    expect((await engine.runs.snapshot(id)).operations[1]).toMatchObject({
+      status: 'uncertain',
+      interruptedBy: 'timeout',
+    });
     await engine.runs.resume(id);
     await clock.advance(10_000);
     expect((await engine.runs.get(id)).status).toBe('needs_attention');
@@ -104,7 +107,9 @@ describe('a tool that does not end in time and does not listen', () => {
     expect(model.requests[1]?.messages.at(-1)).toMatchObject({
       content: [{ outcome: 'unknown', output: expect.stringContaining('unknown') }],
     });
-    expect(await entriesOf(store, id, 'tool.uncertain')).toMatchObject([{ told: true, cut: 'timeout' }]);
+    expect(await entriesOf(store, id, 'tool.uncertain')).toMatchObject([
+      { reportedToModel: true, interruptedBy: 'timeout' },
+    ]);
     expect(executions).toHaveLength(1);
   });
 

@@ -44,8 +44,8 @@ describe('What is begun in vain', () => {
   );
 
   it('JRN-5: a tool that never ends in time is not begun for ever because its probe says that nothing happened', () => {
-    const call = { stored: 'probe', current: 'probe', cut: 'timeout' } as const;
+    const call = { stored: 'probe', current: 'probe', interruptedBy: 'timeout' } as const;
     expect([1, 4, 5].map((attempts) => decideRecovery({ ...call, attempts }))).toEqual(['probe', 'probe', 'attention']);
-    expect(decideRecovery({ ...call, cut: 'crash', attempts: 9 })).toBe('probe');
+    expect(decideRecovery({ ...call, interruptedBy: 'crash', attempts: 9 })).toBe('probe');
   });
 });

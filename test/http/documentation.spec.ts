@@ -129,7 +129,7 @@ describe.each(ADAPTERS)('With @nestjs/swagger on %s', (adapter) => {
     expectDocumented('AgentRunsBudgetGrantDto', budget.grants[0]);
     const settled = await start('say:x');
     const { body: restarted } = await host.post(`/agents/runs/${settled.id}/restart`, {}).expect(202);
-    expectDocumented('AgentRunsGenerationDto', restarted.previous[0]);
+    expectDocumented('AgentRunsGenerationDto', restarted.previousGenerations[0]);
   });
 
   it.each([

@@ -388,7 +388,7 @@ describe.each(ADAPTERS)('People on %s', (adapter) => {
       id: run.id,
       output: 'second',
       restarts: 1,
-      previous: [{ status: 'completed', output: 'first', finishedAt: expect.stringMatching(ISO) }],
+      previousGenerations: [{ status: 'completed', output: 'first', finishedAt: expect.stringMatching(ISO) }],
     });
     await host.post(path).expect(202);
     expect(await reaches(host, run.id, 'completed')).toMatchObject({ output: 'second', restarts: 2 });

@@ -60,7 +60,13 @@ describe.each(ADAPTERS)('The routes on %s', (adapter) => {
   it('start a run: 202, a Location that answers, times in ISO 8601', async () => {
     const { body, headers } = await host.post('/agents/runs', { agent: 'clerk', prompt: 'say:hi' }).expect(202);
     expect(headers.location).toBe(`/agents/runs/${body.id}`);
-    expect(body).toMatchObject({ agent: 'clerk', version: '1', interactions: [], restarts: 0, previous: [] });
+    expect(body).toMatchObject({
+      agent: 'clerk',
+      version: '1',
+      interactions: [],
+      restarts: 0,
+      previousGenerations: [],
+    });
     expect(body.createdAt).toMatch(ISO);
     const run = await settled(host, body.id, 'completed');
     expect(run).toMatchObject({ id: body.id, output: 'hi', phase: 'settled', turn: 1, usage: { totalTokens: 3 } });

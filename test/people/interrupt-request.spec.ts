@@ -226,7 +226,7 @@ describe.each(ENGINE_STORES)('a stop that is wanted, on $name', (store) => {
     await reaches(process, id, 'completed');
     await process.runs.restart(id, NOTE);
     await reaches(process, id, 'completed');
-    expect(await entriesOf(process.store, id, 'run.restarted')).toMatchObject([{ part: 2, ...NOTE }]);
+    expect(await entriesOf(process.store, id, 'run.restarted')).toMatchObject([{ generation: 2, ...NOTE }]);
     await world.end();
   });
 

@@ -71,7 +71,7 @@ describe.each(ENGINE_STORES)('restart on $name', (store) => {
       attempt: 2,
       turn: 4,
       usage: { totalTokens: 60 },
-      previous: [
+      previousGenerations: [
         {
           status: 'completed',
           output: 'did one',
@@ -86,7 +86,7 @@ describe.each(ENGINE_STORES)('restart on $name', (store) => {
     expect((await journalOf(process.store, id)).slice(0, journal.length)).toEqual(journal);
     expect(lastRequest(model)).toEqual(['user: two']);
     expect(operations).toEqual([`${id}/r1.m1.t0`, `${id}/r2.m1.t0`]);
-    expect(await entriesOf(process.store, id, 'run.restarted')).toMatchObject([{ part: 2, by: 'ann' }]);
+    expect(await entriesOf(process.store, id, 'run.restarted')).toMatchObject([{ generation: 2, by: 'ann' }]);
     expect(await entriesOf(process.store, id, 'run.resumed')).toMatchObject([{ cause: 'restarted', attempt: 2 }]);
     await world.end();
   });
@@ -103,7 +103,7 @@ describe.each(ENGINE_STORES)('restart on $name', (store) => {
     await reaches(process, id, 'completed');
     await process.runs.restart(id);
     const last = await reaches(process, id, 'completed');
-    expect(last.previous).toMatchObject([
+    expect(last.previousGenerations).toMatchObject([
       { status: 'failed', error: { code: 'MODEL_CALL_FAILED' }, turns: 1 },
       { status: 'failed', turns: 1, usage: { totalTokens: 0 } },
       { status: 'completed', output: 'did three', turns: 2 },
@@ -135,7 +135,9 @@ describe.each(ENGINE_STORES)('restart on $name', (store) => {
     expect(second!.id).not.toBe(first!.id);
     expect(await codeOf(process.runs.respond(id, first!.id, approve))).toBe('ALREADY_DECIDED');
     await process.runs.respond(id, second!.id, approve);
-    expect(await reaches(process, id, 'completed')).toMatchObject({ previous: [{ status: 'cancelled', turns: 1 }] });
+    expect(await reaches(process, id, 'completed')).toMatchObject({
+      previousGenerations: [{ status: 'cancelled', turns: 1 }],
+    });
     expect(operations).toEqual([`${id}/r2.m1.t0`]);
     await world.end();
   });
@@ -153,7 +155,7 @@ describe.each(ENGINE_STORES)('restart on $name', (store) => {
     await process.runs.restart(id, { prompt: 'two' });
     const after = await reaches(process, id, 'completed');
     expect(after.deadline).toBeUndefined();
-    expect(after.previous).toMatchObject([{ status: 'timed_out', error: { code: 'RUN_TIMED_OUT' } }]);
+    expect(after.previousGenerations).toMatchObject([{ status: 'timed_out', error: { code: 'RUN_TIMED_OUT' } }]);
     await world.end();
   });
 

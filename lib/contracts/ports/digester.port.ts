@@ -1,9 +1,8 @@
 /** Canonical text and digests for the engine. */
-import type { JsonValue } from '../json.js';
 
 export interface Digester {
-  /** RFC 8785 canonical JSON: key order does not matter. */
-  canonical(value: JsonValue): string;
+  /** RFC 8785 canonical JSON: key order does not matter. @param value JSON, of whatever interface */
+  canonical(value: unknown): string;
   /** SHA-256 of the UTF-8 text, hex. */
   digest(text: string): string;
 }

@@ -10,7 +10,12 @@ import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { endedWithin } from '../ended-within.js';
 import type { EnginePorts } from '../engine-ports.js';
-import { digestOfAsk, interactionIdOf, type Ask, type CallAsk } from '../interactions.js';
+import {
+  interactionDigest,
+  deriveInteractionId,
+  type InteractionDraft,
+  type CallInteraction,
+} from '../interactions.js';
 import type { CallState } from '../journal/run-state.js';
 import { recordedError, recordedFailure } from '../values/recorded-error.js';
 import { thrownStack } from '../values/thrown-stack.js';
@@ -36,7 +41,7 @@ export interface AttemptHandle {
   /** It is no longer being executed here. */
   release(key: string): void;
   /** Takes a step with these results, and an ask the method made; failures are the attempt's business. */
-  step(results: JournalEntry[], asked?: CallAsk): void;
+  step(results: JournalEntry[], asked?: CallInteraction): void;
   /** Makes entries durable that move nothing on: the inside of a method. */
   record(entries: JournalEntry[]): Promise<void>;
   /** Takes a step whose commit ends this transaction; failures come back. */
@@ -75,7 +80,7 @@ export class CallRunner {
         mayGoOn: () => attempt.mayGoOn(),
         maxPayloadBytes: ports.options.maxPayloadBytes,
         defaultExpiryMs: ports.options.approvalExpiresMs,
-        digestOf: (ask, call) => digestOfAsk(ask, call, runRecord, ports.digester),
+        digestOf: (ask, call) => interactionDigest(ask, call, runRecord, ports.digester),
         record: (entries) => attempt.record(entries),
       },
       warn: (message, fields) => ports.log.warn(message, fields),
@@ -105,11 +110,11 @@ export class CallRunner {
   }
 
   /** Asks the tool's probe about a call whose fate is unknown. */
-  probe(tool: ToolDefinition, call: CallState, cut: 'crash' | 'timeout'): void {
+  probe(tool: ToolDefinition, call: CallState, interruptedBy: 'crash' | 'timeout'): void {
     const controller = this.attempt.hold(call.key);
     const probed = async (): Promise<JournalEntry[]> => {
       const refusal = await recheckCall(this.ports, this.runRecord.id, tool, call, true);
-      return refusal ? [refusal] : probeCall(this.environment, tool, call, cut, controller);
+      return refusal ? [refusal] : probeCall(this.environment, tool, call, interruptedBy, controller);
     };
     void probed().then(
       (entries) => {
@@ -148,14 +153,14 @@ export class CallRunner {
     this.attempt.step([]);
   }
 
-  private async finishAsked(call: CallState, ask: Ask, entry: JournalEntry): Promise<void> {
-    const interactionId = interactionIdOf(ask, call, this.runRecord, this.ports.digester);
+  private async finishAsked(call: CallState, ask: InteractionDraft, entry: JournalEntry): Promise<void> {
+    const interactionId = deriveInteractionId(ask, call, this.runRecord, this.ports.digester);
     const waiting = { ...entry, interactionId } as JournalEntry;
     // Still held here meanwhile: nothing else may come of the call.
     const decided = await resolveApproval(this.ports, this.agent, this.runRecord, ask, call);
     this.attempt.release(call.key);
     if (decided) this.attempt.step([waiting, ...decided]);
-    else this.attempt.step([waiting], { ask, call });
+    else this.attempt.step([waiting], { draft: ask, call });
   }
 
   /** Nothing else of the run is in flight, and no lock of ours is held while the method runs. */

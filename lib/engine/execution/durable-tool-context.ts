@@ -17,7 +17,7 @@ import { stricterPolicy, type RecoveryPolicy } from '../../contracts/recovery-po
 import { ApprovalDeniedError } from '../../errors/run/approval-denied.error.js';
 import { QuestionNotAnsweredError } from '../../errors/run/question-not-answered.error.js';
 import { StoreUnavailableError } from '../../errors/store/store-unavailable.error.js';
-import type { Ask } from '../interactions.js';
+import type { InteractionDraft } from '../interactions.js';
 import type { CallState } from '../journal/run-state.js';
 import { normaliseResult } from '../values/normalise-result.js';
 import { readQuestions } from '../values/read-questions.js';
@@ -32,12 +32,12 @@ export interface InsidePorts {
   mayGoOn(): boolean;
   maxPayloadBytes: number;
   defaultExpiryMs: number | null;
-  digestOf(ask: Ask, call: CallState): string;
+  digestOf(ask: InteractionDraft, call: CallState): string;
   /** Makes entries durable before it resolves. @throws FencedError */
   record(entries: JournalEntry[]): Promise<void>;
 }
 
-type Decision = NonNullable<CallState['asks'][number]['decision']>;
+type Decision = NonNullable<CallState['methodInteractions'][number]['decision']>;
 
 /** Leaves the method. Swallowing it changes nothing: what the method does afterwards is not recorded. */
 class SuspendToolCall extends Error {
@@ -49,7 +49,7 @@ class SuspendToolCall extends Error {
 
 export class DurableToolContext {
   private asked = 0;
-  private leaving: { ask: Ask; digest: string } | null = null;
+  private leaving: { ask: InteractionDraft; digest: string } | null = null;
   private problem: Pick<ToolUncertain, 'problem' | 'reason'> | null = null;
   private closed = false;
   /** Steps at work, by their keys. */
@@ -84,7 +84,7 @@ export class DurableToolContext {
     if (this.problem)
       return {
         end: 'result',
-        entries: [{ type: 'tool.uncertain', at, key, cut: null, told: false, ...this.problem }],
+        entries: [{ type: 'tool.uncertain', at, key, interruptedBy: null, reportedToModel: false, ...this.problem }],
       };
     if (!this.leaving) return null;
     const { ask, digest } = this.leaving;
@@ -125,11 +125,11 @@ export class DurableToolContext {
   }
 
   /** The recorded decision under the next ordinal; leaves the method when there is none yet. */
-  private decisionOf(asking: Omit<Ask, 'ordinal'>): Decision {
+  private decisionOf(asking: Omit<InteractionDraft, 'ordinal'>): Decision {
     this.requireInside();
-    const ask: Ask = { ...asking, ordinal: ++this.asked };
+    const ask: InteractionDraft = { ...asking, ordinal: ++this.asked };
     const digest = this.ports.digestOf(ask, this.call);
-    const recorded = this.call.asks[ask.ordinal - 1];
+    const recorded = this.call.methodInteractions[ask.ordinal - 1];
     if (!recorded) {
       this.leaving = { ask, digest };
       throw new SuspendToolCall();

@@ -163,7 +163,7 @@ export function timeOutPlan(limitAt: number): ExitPlan {
 }
 
 /** The run comes back by itself after a delay, in whatever process is alive. */
-export function backOffPlan(key: string | null, delayMs: number, announcedMs?: number): ExitPlan {
+export function backOffPlan(key: string | null, delayMs: number, retryAfterMs?: number): ExitPlan {
   return {
     verb: 'back_off',
     end: 'backing_off',
@@ -175,7 +175,7 @@ export function backOffPlan(key: string | null, delayMs: number, announcedMs?: n
         key,
         nextAttemptAt: at + delayMs,
         delayMs,
-        ...(announcedMs !== undefined && { announcedMs }),
+        ...(retryAfterMs !== undefined && { retryAfterMs }),
       },
     ],
     change: (now) => ({ nextAttemptAt: now + delayMs }),

@@ -10,7 +10,7 @@ import type { ModelClient, ModelReply, ModelReplyCall, ToolChoice } from '../../
 import { ownDelay, type RetryPolicy } from '../../contracts/retry-policy.js';
 import type { RunRecord } from '../../contracts/run.js';
 import type { EnginePorts } from '../engine-ports.js';
-import { gateOf, type AskingRun } from '../interactions.js';
+import { gateDraft, type InteractionRun } from '../interactions.js';
 import type { ModelState, RunState } from '../journal/run-state.js';
 import { parseArguments } from '../values/parse-arguments.js';
 import { recordedError, recordedFailure } from '../values/recorded-error.js';
@@ -125,8 +125,8 @@ export function failedAttempt(
 }
 
 /** Ms until the next request after the n-th failure: what the provider announced, else our own doubling delay. */
-export function retryDelay(policy: RetryPolicy, failures: number, announcedMs: number | undefined): number {
-  if (announcedMs !== undefined) return Math.min(announcedMs, policy.maxRetryAfterMs);
+export function retryDelay(policy: RetryPolicy, failures: number, retryAfterMs: number | undefined): number {
+  if (retryAfterMs !== undefined) return Math.min(retryAfterMs, policy.maxRetryAfterMs);
   return ownDelay(policy, failures);
 }
 
@@ -139,7 +139,7 @@ export class ReplyRecorder {
   constructor(
     private readonly ports: DecisionPorts & Pick<EnginePorts, 'options'>,
     private readonly agent: AgentDefinition,
-    private readonly run: AskingRun & Pick<RunRecord, 'actor'>,
+    private readonly run: InteractionRun & Pick<RunRecord, 'actor'>,
   ) {}
 
   async record(key: string, reply: ModelReply, state: RunState): Promise<JournalEntry[]> {
@@ -177,7 +177,7 @@ export class ReplyRecorder {
 
   /** Empty when people are to be asked. */
   private async decided(verdict: CallVerdict, approval: ApprovalVerdict, input: JsonObject): Promise<JournalEntry[]> {
-    const ask = gateOf({ input, approval, questions: null }, this.ports.options.approvalExpiresMs);
+    const ask = gateDraft({ input, approval, questions: null }, this.ports.options.approvalExpiresMs);
     return (await resolveApproval(this.ports, this.agent, this.run, ask, verdict)) ?? [];
   }
 

@@ -16,7 +16,7 @@ export async function probeCall(
   environment: CallEnvironment,
   tool: ToolDefinition,
   call: CallState,
-  cut: 'crash' | 'timeout',
+  interruptedBy: 'crash' | 'timeout',
   controller: AbortController,
 ): Promise<JournalEntry[]> {
   const { ports, run } = environment;
@@ -49,7 +49,7 @@ export async function probeCall(
   }
   return [
     { type: 'tool.probed', at, key: call.key, result: 'unknown' },
-    { type: 'tool.uncertain', at, key: call.key, cut, told: false },
+    { type: 'tool.uncertain', at, key: call.key, interruptedBy, reportedToModel: false },
   ];
 }
 

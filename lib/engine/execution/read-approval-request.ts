@@ -1,14 +1,17 @@
 /** What a method gives to `context.requestApproval`, as the ask it becomes. Anything wrong with it is the method's mistake, told at once. */
 import type { JsonObject } from '../../contracts/json.js';
 import type { ApprovalRequest } from '../../contracts/ports/tool-caller.port.js';
-import type { Ask } from '../interactions.js';
+import type { InteractionDraft } from '../interactions.js';
 import { isBlankText } from '../../contracts/blank-text.js';
 import { normaliseResult } from '../values/normalise-result.js';
 
 const MAX_BYTES = 1_048_576;
 
 /** @throws TypeError */
-export function readApprovalRequest(request: ApprovalRequest, defaultExpiryMs: number | null): Omit<Ask, 'ordinal'> {
+export function readApprovalRequest(
+  request: ApprovalRequest,
+  defaultExpiryMs: number | null,
+): Omit<InteractionDraft, 'ordinal'> {
   const given = (typeof request === 'object' && request !== null ? request : {}) as Record<string, unknown>;
   const { reason, risk, approverRole, arguments: shown = {}, expiresInMs = defaultExpiryMs } = given;
   const problems: string[] = [];

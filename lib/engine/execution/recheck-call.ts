@@ -18,8 +18,8 @@ export function markRead(tool: ToolDefinition, input: JsonObject): void {
 }
 
 /** Whether an execution before the one that is under way may have had an effect. What ran in a transaction has none: it was rolled back. */
-export function mayHaveBegun({ openAttempts, asks, steps, recovery }: CallState): boolean {
-  return recovery !== 'transactional' && (openAttempts > 1 || asks.length > 0 || steps.size > 0);
+export function mayHaveBegun({ openAttempts, methodInteractions, steps, recovery }: CallState): boolean {
+  return recovery !== 'transactional' && (openAttempts > 1 || methodInteractions.length > 0 || steps.size > 0);
 }
 
 /** A refusal before the method is entered is the call's result, unless an earlier execution may have had its effect: then nobody may say that it had none. */
@@ -76,8 +76,8 @@ function uncertain(call: CallState, at: number, problem: string, isCut: boolean,
     at,
     key: call.key,
     // A method that asked was left, not cut.
-    cut: isCut && call.asks.length === 0 ? 'crash' : null,
-    told: false,
+    interruptedBy: isCut && call.methodInteractions.length === 0 ? 'crash' : null,
+    reportedToModel: false,
     problem: recordedText(problem),
     ...(isDrift && { reason: 'input_drift' }),
   };

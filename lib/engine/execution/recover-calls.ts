@@ -16,14 +16,14 @@ export function recoverCalls(
   at: number,
 ): Recovery {
   const recovery: Recovery = { entries: [], probes: [] };
-  const uncertain = (call: CallState, told: boolean): void =>
-    void recovery.entries.push({ type: 'tool.uncertain', at, key: call.key, cut: 'crash', told });
+  const uncertain = (call: CallState, reportedToModel: boolean): void =>
+    void recovery.entries.push({ type: 'tool.uncertain', at, key: call.key, interruptedBy: 'crash', reportedToModel });
   for (const call of state.calls.filter(({ status }) => status === 'started')) {
     const tool = toolOf(call);
     const decision = decideRecovery({
       stored: call.recovery ?? 'manual',
       current: tool?.recovery ?? null,
-      cut: 'crash',
+      interruptedBy: 'crash',
       attempts: call.attempts,
     });
     // Begun again by the next action, with an intent of its own: the journal goes on saying `started` until then.

@@ -11,11 +11,11 @@ import type { RunRecord } from '../../contracts/run.js';
 import type { EnginePorts } from '../engine-ports.js';
 import {
   decidedEntry,
-  interactionFor,
+  buildInteraction,
   requestedEntry,
-  type Ask,
-  type AskedCall,
-  type AskingRun,
+  type InteractionDraft,
+  type InteractionCall,
+  type InteractionRun,
 } from '../interactions.js';
 import { thrownStack } from '../values/thrown-stack.js';
 import { timedCall } from './timed-call.js';
@@ -29,15 +29,15 @@ export type DecisionPorts = Pick<EnginePorts, 'clock' | 'digester' | 'log' | 'ap
 export async function resolveApproval(
   ports: DecisionPorts,
   agent: Pick<AgentDefinition, 'approvalMode'>,
-  run: AskingRun & Pick<RunRecord, 'actor'>,
-  ask: Ask,
-  call: AskedCall,
+  run: InteractionRun & Pick<RunRecord, 'actor'>,
+  ask: InteractionDraft,
+  call: InteractionCall,
 ): Promise<JournalEntry[] | null> {
   if (ask.kind !== 'approval') return null;
   const decision = (await resolved(ports, run, ask, call)) ?? (agent.approvalMode === 'fail' ? AUTO_DENY : null);
   if (!decision) return null;
   const at = ports.clock.now();
-  const asked = interactionFor(ask, call, run, at, ports.digester);
+  const asked = buildInteraction(ask, call, run, at, ports.digester);
   return [requestedEntry(asked, at), decidedEntry({ ...asked, decision }, at)];
 }
 
@@ -49,13 +49,13 @@ const AUTO_DENY: InteractionDecision = {
 
 async function resolved(
   ports: DecisionPorts,
-  run: AskingRun & Pick<RunRecord, 'actor'>,
-  ask: Ask,
-  call: AskedCall,
+  run: InteractionRun & Pick<RunRecord, 'actor'>,
+  ask: InteractionDraft,
+  call: InteractionCall,
 ): Promise<InteractionDecision | null> {
   const { approvalResolver: resolver } = ports;
   if (!resolver) return null;
-  const asked = interactionFor(ask, call, run, ports.clock.now(), ports.digester);
+  const asked = buildInteraction(ask, call, run, ports.clock.now(), ports.digester);
   const question: Parameters<ApprovalResolver['resolve']>[0] = {
     runId: run.id,
     sessionId: run.sessionId,

@@ -36,5 +36,12 @@ export class RunDeadline {
 export function cutByDeadline(state: RunState, inFlight: { has(key: string): boolean }, at: number): JournalEntry[] {
   return state.calls
     .filter(({ key }) => inFlight.has(key))
-    .map(({ key, name }) => ({ type: 'tool.uncertain', at, key, tool: name, cut: 'timeout', told: false }));
+    .map(({ key, name }) => ({
+      type: 'tool.uncertain',
+      at,
+      key,
+      tool: name,
+      interruptedBy: 'timeout',
+      reportedToModel: false,
+    }));
 }

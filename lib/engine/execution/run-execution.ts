@@ -12,7 +12,7 @@ import type { Attention } from '../../contracts/run-status.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { FencedError } from '../../errors/store/fenced.error.js';
 import type { EnginePorts } from '../engine-ports.js';
-import { asksOf, interactionFor, requestedEntry, type CallAsk } from '../interactions.js';
+import { pendingInteractionsOf, buildInteraction, requestedEntry, type CallInteraction } from '../interactions.js';
 import type { JournalFold } from '../journal/fold-journal.js';
 import { readRunState } from '../journal/read-whole-journal.js';
 import { resultsOnly, RunJournal, type StepEntries } from '../journal/run-journal.js';
@@ -152,19 +152,19 @@ export class RunExecution {
   }
 
   /** One turn of the loop: results in, the next action's intents out, both in one commit. */
-  private step(results: JournalEntry[], transaction?: ToolTransaction, asked?: CallAsk): void {
+  private step(results: JournalEntry[], transaction?: ToolTransaction, asked?: CallInteraction): void {
     void this.tryStep(results, transaction, asked).catch((error: unknown) => this.fail(error, results));
   }
 
-  private async tryStep(results: JournalEntry[], transaction?: ToolTransaction, asked?: CallAsk): Promise<void> {
+  private async tryStep(results: JournalEntry[], transaction?: ToolTransaction, ask?: CallInteraction): Promise<void> {
     if (this.mode === 'over' || this.leaving) return recordLateResults(this.ports, this.run, results, this.hooks);
     this.apply(results);
     const totals = this.state.totals;
     const action: NextAction = this.mode === 'parking' ? { do: 'await' } : nextAction(this.state, this.facts);
     const begins = action.do === 'await' || action.do === 'call_model' || action.do === 'start_calls';
     const asks = [
-      ...(asked ? [asked] : []),
-      ...(this.mode === 'acting' ? asksOf(this.state.calls, this.ports.options.approvalExpiresMs) : []),
+      ...(ask ? [ask] : []),
+      ...(this.mode === 'acting' ? pendingInteractionsOf(this.state.calls, this.ports.options.approvalExpiresMs) : []),
     ];
     // A turn that its model paused goes on first: nothing may stand between its halves.
     const delivers =
@@ -182,15 +182,15 @@ export class RunExecution {
     else await this.leave(exitFor(action, this.leaveContext(asks)), results);
   }
 
-  private leaveContext(asks: CallAsk[]): ExitContext {
+  private leaveContext(asks: CallInteraction[]): ExitContext {
     const { run, state, ports } = this;
     const build = (now: number): Interaction[] =>
-      asks.map(({ ask, call }) => interactionFor(ask, call, run, now, ports.digester));
+      asks.map(({ draft, call }) => buildInteraction(draft, call, run, now, ports.digester));
     return { run: this.run, state, asks: build };
   }
 
   /** Asks are committed with the step that needs them, while the calls that need none go on. */
-  private async ask(asks: CallAsk[], results: JournalEntry[], action: NextAction): Promise<void> {
+  private async ask(asks: CallInteraction[], results: JournalEntry[], action: NextAction): Promise<void> {
     const built = this.leaveContext(asks).asks;
     const intents = this.announce(action);
     const requested = (at: number): JournalEntry[] => built(at).map((asked) => requestedEntry(asked, at));

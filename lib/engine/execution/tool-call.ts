@@ -9,7 +9,7 @@ import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { StoreUnavailableError } from '../../errors/store/store-unavailable.error.js';
 import type { CallState } from '../journal/run-state.js';
-import type { Ask } from '../interactions.js';
+import type { InteractionDraft } from '../interactions.js';
 import { decideRecovery } from '../recovery-decision.js';
 import { DurableToolContext, type InsidePorts } from './durable-tool-context.js';
 import { normaliseResult } from '../values/normalise-result.js';
@@ -27,7 +27,7 @@ export type CallEnd =
   /** Cut by ourselves in the middle: no result, so recovery decides. */
   | { end: 'cut' }
   /** The method asked somebody and left. */
-  | { end: 'asked'; ask: Ask; entry: JournalEntry }
+  | { end: 'asked'; ask: InteractionDraft; entry: JournalEntry }
   /** Timed out, and the policy allows one more execution under the same key. */
   | { end: 'again' }
   /** Timed out; the probe may be asked once this promise or a lease has passed. */
@@ -254,8 +254,8 @@ function recordOutcome(
     type: 'tool.uncertain',
     at,
     key: call.key,
-    cut: null,
-    told: false,
+    interruptedBy: null,
+    reportedToModel: false,
     problem: recordedText(`the tool returned what cannot be recorded (${problem})`),
     reason: 'unserialisable_result',
   };
@@ -294,7 +294,7 @@ function timedOut(
     decideRecovery({
       stored: call.recovery ?? tool.recovery,
       current: tool.recovery,
-      cut: 'timeout',
+      interruptedBy: 'timeout',
       attempts: call.attempts,
     })
   ) {
@@ -303,9 +303,15 @@ function timedOut(
     case 'probe':
       return { end: 'probe', zombie };
     case 'inform':
-      return { end: 'result', entries: [{ type: 'tool.uncertain', at, key: call.key, cut: 'timeout', told: true }] };
+      return {
+        end: 'result',
+        entries: [{ type: 'tool.uncertain', at, key: call.key, interruptedBy: 'timeout', reportedToModel: true }],
+      };
     case 'attention':
-      return { end: 'result', entries: [{ type: 'tool.uncertain', at, key: call.key, cut: 'timeout', told: false }] };
+      return {
+        end: 'result',
+        entries: [{ type: 'tool.uncertain', at, key: call.key, interruptedBy: 'timeout', reportedToModel: false }],
+      };
     case 'error':
       return failed;
   }

@@ -20,7 +20,7 @@ import type { Operation } from '../../contracts/operation.js';
 import type { Digester } from '../../contracts/ports/digester.port.js';
 import { addUsage, sumUsage, type Usage } from '../../contracts/usage.js';
 import { effectsOf, mayHaveActed } from './effects.js';
-import { pastPart } from './past-part.js';
+import { pastGeneration } from './past-part.js';
 import type { CallState, RunState } from './run-state.js';
 
 export class JournalFold {
@@ -59,12 +59,12 @@ export class JournalFold {
         state.note = { ...entry.message, id: `${state.runId}/effects` };
         return this.rebuild(state, state.messages.slice(state.historyLength));
       case 'run.restarted':
-        return this.beginPart(state, entry.part, entry.messages);
+        return this.beginGeneration(state, entry.generation, entry.messages);
       case 'run.steered':
         return this.addMessage(state, entry.message);
       case 'run.started':
       case 'run.resumed':
-        state.partStart.at ??= entry.at;
+        state.generationStart.at ??= entry.at;
         return;
       case 'run.retried':
         // Its asks were withdrawn when it failed.
@@ -104,7 +104,7 @@ export class JournalFold {
         call.attempts = entry.attempt;
         call.openAttempts += 1;
         call.recovery = entry.recovery;
-        call.cut = null;
+        call.interruptedBy = null;
         this.update(state, entry.key, {
           status: 'started',
           attempts: entry.attempt,
@@ -151,13 +151,16 @@ export class JournalFold {
           entry.at,
         );
       case 'tool.uncertain': {
-        if (entry.told) return this.finish(state, entry.key, 'unknown', UNKNOWN_OUTCOME, entry.at);
+        if (entry.reportedToModel) return this.finish(state, entry.key, 'unknown', UNKNOWN_OUTCOME, entry.at);
         const call = this.callOf(state, entry.key);
         call.status = 'uncertain';
-        call.cut = entry.cut;
+        call.interruptedBy = entry.interruptedBy;
         call.problem =
           entry.problem === undefined ? null : { detail: entry.problem, reason: entry.reason ?? 'uncertain_outcome' };
-        this.update(state, entry.key, { status: 'uncertain', ...(entry.cut && { cut: entry.cut }) });
+        this.update(state, entry.key, {
+          status: 'uncertain',
+          ...(entry.interruptedBy && { interruptedBy: entry.interruptedBy }),
+        });
         return;
       }
       case 'tool.resolved':
@@ -180,7 +183,7 @@ export class JournalFold {
   private requested(state: RunState, key: string, interactionId: string): void {
     const call = this.callOf(state, key);
     // An ask of the method itself is told by `tool.waiting`, which comes with it.
-    if (call.asks.some((ask) => ask.interactionId === interactionId)) return;
+    if (call.methodInteractions.some((ask) => ask.interactionId === interactionId)) return;
     call.status = 'waiting';
     call.interactionId = interactionId;
   }
@@ -189,7 +192,7 @@ export class JournalFold {
     const call = this.callOf(state, entry.key);
     call.status = 'waiting';
     const { interactionId, kind, digest, ordinal } = entry;
-    call.asks[ordinal] = { interactionId, kind, digest, decision: null };
+    call.methodInteractions[ordinal] = { interactionId, kind, digest, decision: null };
     this.update(state, entry.key, { status: 'waiting' });
   }
 
@@ -198,7 +201,7 @@ export class JournalFold {
     if (call.status !== 'waiting') return;
     call.withdrawn += 1;
     call.interactionId = null;
-    if (call.asks.pop()) this.reopen(state, call.key);
+    if (call.methodInteractions.pop()) this.reopen(state, call.key);
   }
 
   /** What a person decided about a call, or told it. */
@@ -208,7 +211,7 @@ export class JournalFold {
       const { by, note, arguments: edited } = decision;
       call.edits.push({ by, ...(note !== undefined && { note }), arguments: edited });
     }
-    const ask = call.asks.find((candidate) => candidate.interactionId === interactionId);
+    const ask = call.methodInteractions.find((candidate) => candidate.interactionId === interactionId);
     if (ask) {
       ask.decision = decision;
       return this.reopen(state, key);
@@ -228,16 +231,16 @@ export class JournalFold {
   private addInput(state: RunState, messages: readonly Message[]): void {
     state.input = [...messages];
     messages.forEach((message, index) =>
-      this.addMessage(state, { ...message, id: message.id ?? `${state.runId}/r${state.part}.i${index}` }),
+      this.addMessage(state, { ...message, id: message.id ?? `${state.runId}/r${state.generation}.i${index}` }),
     );
   }
 
-  private beginPart(state: RunState, part: number, messages: readonly Message[]): void {
-    state.previous.push(pastPart(state));
+  private beginGeneration(state: RunState, part: number, messages: readonly Message[]): void {
+    state.previousGenerations.push(pastGeneration(state));
     state.effects = effectsOf(state);
-    state.partStart = { at: null, totals: state.totals };
+    state.generationStart = { at: null, totals: state.totals };
     state.ended = null;
-    state.part = part;
+    state.generation = part;
     state.modelOperations = 0;
     state.drift = null;
     state.instructions = null;
@@ -325,13 +328,13 @@ export class JournalFold {
         approval: verdict.approval ?? null,
         questions: verdict.questions ?? null,
         interactionId: null,
-        asks: [],
+        methodInteractions: [],
         withdrawn: 0,
         steps: new Map(),
         status: waiting ? 'waiting' : 'ready',
         attempts: 0,
         openAttempts: 0,
-        cut: null,
+        interruptedBy: null,
         problem: null,
         outcome: null,
         output: null,
@@ -348,7 +351,7 @@ export class JournalFold {
   private reopen(state: RunState, key: string): void {
     const call = this.callOf(state, key);
     call.status = 'ready';
-    call.cut = null;
+    call.interruptedBy = null;
     call.problem = null;
     this.update(state, key, { status: 'waiting' });
   }
@@ -387,7 +390,7 @@ export class JournalFold {
 
   private addMessage(state: RunState, message: Message): void {
     state.messages.push(message);
-    state.digest = this.digester.digest(`${state.digest}\n${this.digester.canonical(message as unknown as JsonValue)}`);
+    state.digest = this.digester.digest(`${state.digest}\n${this.digester.canonical(message)}`);
     if (message.role === 'assistant')
       for (const part of message.content) if (part.type === 'tool-call') state.callIds.add(part.callId);
   }

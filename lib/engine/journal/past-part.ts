@@ -1,19 +1,19 @@
 import type { UsageTotals } from '../../contracts/usage.js';
-import type { PastPart, RunState } from './run-state.js';
+import type { PastGeneration, RunState } from './run-state.js';
 
 /** What an earlier part of a run came to, told when the next one begins. */
-export function pastPart(state: RunState): PastPart {
-  const { totals, partStart, ended } = state;
+export function pastGeneration(state: RunState): PastGeneration {
+  const { totals, generationStart, ended } = state;
   const text = latestText(state);
   const usage = { ...totals.usage };
-  for (const name of Object.keys(usage) as (keyof UsageTotals)[]) usage[name] -= partStart.totals.usage[name];
+  for (const name of Object.keys(usage) as (keyof UsageTotals)[]) usage[name] -= generationStart.totals.usage[name];
   return {
     status: ended?.status ?? 'failed',
     output: text === '' ? null : text,
     error: ended?.error ?? null,
-    turns: totals.turn - partStart.totals.turn,
+    turns: totals.turn - generationStart.totals.turn,
     usage,
-    startedAt: partStart.at,
+    startedAt: generationStart.at,
     finishedAt: ended?.at ?? null,
   };
 }

@@ -7,7 +7,7 @@ import type { RecordedText } from '../../contracts/recorded-text.js';
 import type { ApprovalVerdict, FinishReason, RecordedError } from '../../contracts/journal-entry.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { ApprovalEdit, Message, ToolOutcome } from '../../contracts/message.js';
-import type { Operation, OperationCut } from '../../contracts/operation.js';
+import type { Operation, OperationInterruption } from '../../contracts/operation.js';
 import type { RecoveryPolicy } from '../../contracts/recovery-policy.js';
 import type { RunError, RunTotals } from '../../contracts/run.js';
 import type { AttentionReason, RunStatus } from '../../contracts/run-status.js';
@@ -33,7 +33,7 @@ export interface CallState {
   /** The ask that decides whether it is begun; null = none yet. */
   interactionId: string | null;
   /** Asks of the method itself, in the order in which it made them. */
-  asks: MethodAsk[];
+  methodInteractions: MethodInteraction[];
   /** How often an ask about it was withdrawn with the run and made anew. */
   withdrawn: number;
   /** Work inside the call that is not repeated (`context.step`), by its key. */
@@ -43,7 +43,7 @@ export interface CallState {
   attempts: number;
   /** Executions that were begun and not taken back, the one under way included. */
   openAttempts: number;
-  cut: OperationCut | null;
+  interruptedBy: OperationInterruption | null;
   /** What else is wrong with an uncertain call. */
   problem: { detail: RecordedText; reason: AttentionReason } | null;
   outcome: ToolOutcome | null;
@@ -63,7 +63,7 @@ export type StepState =
   | { status: 'failed'; error: RecordedError };
 
 /** An ask made inside a tool method. */
-export interface MethodAsk {
+export interface MethodInteraction {
   interactionId: string;
   kind: InteractionKind;
   digest: string;
@@ -83,7 +83,7 @@ export interface ModelState {
 
 export interface RunState {
   readonly runId: string;
-  part: number;
+  generation: number;
   /** Sequence of the last folded entry. */
   sequence: number;
   totals: RunTotals;
@@ -116,9 +116,9 @@ export interface RunState {
   /** What the run was first given, for a restart. */
   input: Message[];
   /** Parts that were restarted, oldest first. */
-  previous: PastPart[];
+  previousGenerations: PastGeneration[];
   /** When this part was first claimed, and the totals it began with. */
-  partStart: { at: number | null; totals: RunTotals };
+  generationStart: { at: number | null; totals: RunTotals };
   /** How this part ended; null while it is open. */
   ended: { status: RunStatus; error: RunError | null; at: number } | null;
   /** Amounts granted to the budget. */
@@ -126,7 +126,7 @@ export interface RunState {
 }
 
 /** How an earlier part of the run ended, folded from its entries. */
-export interface PastPart {
+export interface PastGeneration {
   status: RunStatus;
   output: JsonValue;
   error: RunError | null;
@@ -139,7 +139,7 @@ export interface PastPart {
 export function emptyState(runId: string): RunState {
   return {
     runId,
-    part: 1,
+    generation: 1,
     sequence: 0,
     totals: { turn: 0, results: 0, usage: { ...NO_USAGE } },
     messages: [],
@@ -158,8 +158,8 @@ export function emptyState(runId: string): RunState {
     truncatedReplies: 0,
     callIds: new Set(),
     input: [],
-    previous: [],
-    partStart: { at: null, totals: { turn: 0, results: 0, usage: { ...NO_USAGE } } },
+    previousGenerations: [],
+    generationStart: { at: null, totals: { turn: 0, results: 0, usage: { ...NO_USAGE } } },
     ended: null,
     grants: [],
   };

@@ -16,7 +16,7 @@ import { InvalidArgumentsError } from '../../errors/request/invalid-arguments.er
 import { VersionUnavailableError } from '../../errors/request/version-unavailable.error.js';
 import type { EnginePorts } from '../engine-ports.js';
 import { approvalOf, parseCall } from '../execution/validate-call.js';
-import { isGate, statusOfDecision } from '../interactions.js';
+import { isApprovalGate, statusOfDecision } from '../interactions.js';
 import type { RunState } from '../journal/run-state.js';
 import type { RunWorker } from '../run-worker.js';
 import { type CallerTransition, type Moved } from './caller-transition.js';
@@ -120,7 +120,7 @@ export class AnswerInteraction {
       ]);
     }
     if (isApproval && given.decision === 'approve' && given.arguments) {
-      if (isGate(asked)) {
+      if (isApprovalGate(asked)) {
         const edited = await this.parseEdited(asked, given.arguments);
         const isChanged = this.canonical(edited) !== this.canonical(given.arguments);
         return { ...given, arguments: edited, ...(isChanged && { givenArguments: given.arguments }) };

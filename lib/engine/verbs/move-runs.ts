@@ -187,22 +187,22 @@ function decideResume(locked: LockedRun, { maxTotalTokens, takeover, note }: Res
   const replaced = maxTotalTokens === null ? [] : [limitReplaced(locked, maxTotalTokens, note)];
   if (run.status === 'running') {
     if (isExpired(locked)) return keepLimit(locked, maxTotalTokens, note);
-    const leaseLeftMs = (lease?.expiresAt ?? now) - now;
+    const leaseRemainingMs = (lease?.expiresAt ?? now) - now;
     if (!takeover) {
       const details = { owner: run.owner, expiresAt: new Date(lease?.expiresAt ?? now) };
       throw new RunLeasedError(
-        `Run ${run.id} is owned by ${run.owner} for another ${leaseLeftMs} ms. Wait, or, where takeover is allowed, take it with allowRunningTakeover and a confirmation that the owner is gone.`,
+        `Run ${run.id} is owned by ${run.owner} for another ${leaseRemainingMs} ms. Wait, or, where takeover is allowed, take it with allowRunningTakeover and a confirmation that the owner is gone.`,
         { details },
       );
     }
     const entries: JournalEntry[] = [
       ...replaced,
-      { type: 'run.takeover_requested', at: now, ...takeover, leaseLeftMs },
+      { type: 'run.takeover_requested', at: now, ...takeover, leaseRemainingMs },
     ];
     const wake: WakeNote = {
       cause: 'takeover',
       ...takeover,
-      leaseLeftMs,
+      leaseRemainingMs,
       ...(run.owner !== null && { previousOwner: run.owner }),
     };
     const activeMs = run.activeMs + activeTimeOfOwner(locked);

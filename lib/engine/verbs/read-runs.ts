@@ -67,7 +67,7 @@ export class ReadRuns {
     const moment = await this.ports.store.snapshot(id);
     if (!moment) throw notFound(id);
     const { run } = moment;
-    const previous = run.restarts > 0 ? (await this.read(id, run.sequence)).state.previous : [];
+    const previous = run.restarts > 0 ? (await this.read(id, run.sequence)).state.previousGenerations : [];
     return presentRun(run, moment.lease, moment.interactions, previous);
   }
 
@@ -95,7 +95,7 @@ export class ReadRuns {
     // Journals only grow: up to the run's sequence, this one is as it was at that moment.
     const { state } = await this.read(run.id, run.sequence);
     return {
-      run: presentRun(run, lease, interactions, state.previous),
+      run: presentRun(run, lease, interactions, state.previousGenerations),
       operations: presentOperations(run, state),
       cursor: run.sequence,
     };

@@ -57,7 +57,7 @@ export function decideRestart(locked: LockedRun, messages: Message[], { note, ma
   const again = takeHeadAgain(locked, 'restart');
   const restarts = run.restarts + 1;
   const entries: JournalEntry[] = [
-    { type: 'run.restarted', at: now, part: restarts + 1, messages, ...limit.fact, ...note },
+    { type: 'run.restarted', at: now, generation: restarts + 1, messages, ...limit.fact, ...note },
   ];
   const change: RunChange = {
     ...limit.change,

@@ -5,7 +5,6 @@
 import type { Actor } from '../../contracts/actor.js';
 import type { AgentDefinition } from '../../contracts/agent-definition.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
-import type { JsonValue } from '../../contracts/json.js';
 import type { CreateDecision, CreateSituation } from '../../contracts/ports/run-store.port.js';
 import {
   CONTRACT_VERSION,
@@ -78,7 +77,7 @@ export class StartRun {
   private async committed({ id, requestDigest, input }: Draft): Promise<RunRecord | null> {
     const loaded = await this.ports.store.load(id).catch(() => null);
     const { canonical } = this.ports.digester;
-    const asText = (actor: Actor | null): string => canonical(actor as unknown as JsonValue);
+    const asText = (actor: Actor | null): string => canonical(actor);
     // An id that the caller gave may be somebody else's run.
     const isOurs = loaded?.run.requestDigest === requestDigest && asText(loaded.run.actor) === asText(input.actor);
     return isOurs ? loaded.run : null;
@@ -162,7 +161,7 @@ export class StartRun {
       requestId: input.requestId ?? id,
       requestDigest: digest.call(
         this.ports.digester,
-        canonical.call(this.ports.digester, { agent: agent.name, messages: input.messages } as unknown as JsonValue),
+        canonical.call(this.ports.digester, { agent: agent.name, messages: input.messages }),
       ),
       // Only a run that is born claimed needs it, and none is in a transaction of the host, whose connection may be the last one.
       history: await this.expectedHistory(transaction === undefined ? input.sessionId : null, agent.sessionMode),
@@ -222,7 +221,7 @@ export class StartRun {
     const entries: JournalEntry[] = [
       submitted(draft, now),
       ...(history.note ? [{ type: 'history.effects', at: now, message: history.note } as const] : []),
-      { type: 'run.started', at: now, attempt: 1, cause: 'submitted', owner: this.worker.workerId, ownerlessMs: 0 },
+      { type: 'run.started', at: now, attempt: 1, cause: 'submitted', owner: this.worker.workerId, unownedForMs: 0 },
     ];
     for (const entry of entries) this.fold.apply(state, entry);
     const action = nextAction(
@@ -260,7 +259,7 @@ export class StartRun {
     } satisfies Partial<RunRecord>);
     const entries = born?.entries ?? [
       submitted(draft, now),
-      ...(free ? [] : [{ type: 'run.queued', at: now, behind: session?.headRunId ?? '' } as const]),
+      ...(free ? [] : [{ type: 'run.queued', at: now, behindRunId: session?.headRunId ?? '' } as const]),
     ];
     return {
       do: 'insert',

@@ -172,7 +172,7 @@ export class AgentRunsRunDto extends AgentRunsRunSummaryDto {
     isArray: true,
     description: 'Earlier generations of a run that was restarted.',
   })
-  previous!: AgentRunsGenerationDto[];
+  previousGenerations!: AgentRunsGenerationDto[];
 
   @ApiField({ type: Number, description: 'Claims after lost leases without a result in between.' })
   recoveries!: number;

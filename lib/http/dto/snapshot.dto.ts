@@ -18,7 +18,7 @@ export class AgentRunsOperationDto {
   argumentsDigest?: string;
 
   @ApiOptionalField({ enum: ['crash', 'timeout', 'cancel'] })
-  cut?: string;
+  interruptedBy?: string;
 
   @ApiOptionalField({ enum: ['manual', 'inform', 'probe', 'idempotent', 'safe', 'transactional'] })
   recovery?: string;

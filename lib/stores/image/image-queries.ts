@@ -1,6 +1,5 @@
 /** What a store is asked by people and programs: journals, lists, interactions, metrics. Answers are detached; summaries carry no content. */
-import { askPlace } from '../../contracts/ask-place.js';
-import type { Interaction } from '../../contracts/interaction.js';
+import { interactionPlace, type Interaction } from '../../contracts/interaction.js';
 import type { JournalEntry, SequencedEntry } from '../../contracts/journal-entry.js';
 import type {
   InteractionQuery,
@@ -105,7 +104,7 @@ export function interactions(tables: ImageTables, query: InteractionQuery): Page
     found.sort(byAsk),
     query.limit,
     (one) => one,
-    (one) => ({ ...one, place: askPlace(one) }),
+    (one) => ({ ...one, place: interactionPlace(one) }),
   );
 }
 

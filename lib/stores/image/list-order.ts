@@ -1,6 +1,5 @@
 /** The orders of lists, by bytes: the same on every store. */
-import { askPlace } from '../../contracts/ask-place.js';
-import type { Interaction } from '../../contracts/interaction.js';
+import { interactionPlace, type Interaction } from '../../contracts/interaction.js';
 import type { Places } from '../../contracts/page-cursor.js';
 
 type RunPlace = Places['runs'];
@@ -17,7 +16,7 @@ export function byAsk(a: AskPlace, b: AskPlace): number {
 }
 
 function placeIn(ask: AskPlace): string {
-  return 'place' in ask ? ask.place : askPlace(ask);
+  return 'place' in ask ? ask.place : interactionPlace(ask);
 }
 
 function byText(a: string, b: string): number {

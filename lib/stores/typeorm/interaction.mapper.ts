@@ -2,8 +2,7 @@
  * Interactions and inbox messages between our records and their rows. What is asked for by value has a column; the rest, free text included, lies in one
  * JSON body, which keeps every character on every database.
  */
-import { askPlace } from '../../contracts/ask-place.js';
-import type { InboxMessage, Interaction } from '../../contracts/interaction.js';
+import { interactionPlace, type InboxMessage, type Interaction } from '../../contracts/interaction.js';
 import { fromColumn, readable, searchable } from './column.mapper.js';
 import type { Row, SqlValue } from './program.js';
 
@@ -53,7 +52,7 @@ export function interactionRow(one: Interaction): SqlValue[] {
     one.kind,
     one.status,
     one.operationKey,
-    askPlace(one),
+    interactionPlace(one),
     one.digest,
     approverRole === null ? null : searchable(approverRole),
     one.createdAt,

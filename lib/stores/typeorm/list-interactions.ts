@@ -1,5 +1,5 @@
 /** Group of lists: approvals and questions, oldest first, those of one moment by run and in call order. Walks indexes as `list-runs.ts` does. */
-import { askPlace } from '../../contracts/ask-place.js';
+import { interactionPlace } from '../../contracts/interaction.js';
 import {
   INTERACTION_STATUSES,
   type Interaction,
@@ -47,7 +47,10 @@ export function* listInteractions(dialect: Dialect, wanted: InteractionQuery): P
     wanted.limit + 1,
   );
   const rows = yield* query(sql, params);
-  return pageOf('interactions', rows.map(interactionOf), wanted.limit, (one) => ({ ...one, place: askPlace(one) }));
+  return pageOf('interactions', rows.map(interactionOf), wanted.limit, (one) => ({
+    ...one,
+    place: interactionPlace(one),
+  }));
 }
 
 interface Words {

@@ -191,7 +191,7 @@ export async function settleInSession(
         session: { ...completed, headRunId: next.id, startedOrder: next.sessionOrder ?? 0 },
         nextInSession: {
           change: { status: 'pending', historyRunId: history, historyCaptured: true },
-          entries: [{ type: 'run.dequeued', at: now, after: run.id }],
+          entries: [{ type: 'run.dequeued', at: now, afterRunId: run.id }],
         },
       };
     },
@@ -237,7 +237,7 @@ export async function claim(store: RunStore, runId: string, workerId: string): P
               attempt,
               cause: 'submitted',
               owner: workerId,
-              ownerlessMs: now - run.updatedAt,
+              unownedForMs: now - run.updatedAt,
             },
           ],
         },

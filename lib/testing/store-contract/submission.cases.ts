@@ -48,7 +48,7 @@ export const submissionCases: readonly StoreCase[] = [
       },
       attempt: 3,
       owner: 'worker-9',
-      wake: { cause: 'takeover', by: 'bob', reason: 'gone', previousOwner: 'worker-8', leaseLeftMs: 12 },
+      wake: { cause: 'takeover', by: 'bob', reason: 'gone', previousOwner: 'worker-8', leaseRemainingMs: 12 },
       nextAttemptAt: now + 1,
       deadlineAt: now + 600_009,
       interruptRequest: { at: now - 10, by: 'bob', reason: 'too late', journaled: true },

@@ -170,7 +170,12 @@ describe('the fold of a journal', () => {
       1,
     ],
     [{ type: 'tool.denied', at, key: 'r1.m1.t0', by: 'guard', reason: recordedText('no') }, 'denied', 'denied', 1],
-    [{ type: 'tool.uncertain', at, key: 'r1.m1.t0', cut: 'crash', told: true }, 'unknown', 'uncertain', 1],
+    [
+      { type: 'tool.uncertain', at, key: 'r1.m1.t0', interruptedBy: 'crash', reportedToModel: true },
+      'unknown',
+      'uncertain',
+      1,
+    ],
     [
       { type: 'tool.resolved', at, key: 'r1.m1.t0', resolution: { output: 'x' }, by: 'ann', reconciled: true },
       'success',
@@ -217,7 +222,7 @@ describe('the fold of a journal', () => {
       const state = called();
       fold.apply(state, begun('r1.m1.t0'));
       fold.apply(state, entry);
-      expect(state.calls[0]).toMatchObject({ status: 'ready', attempts: 1, outcome: null, cut: null });
+      expect(state.calls[0]).toMatchObject({ status: 'ready', attempts: 1, outcome: null, interruptedBy: null });
       expect(state.totals.results).toBe(1);
       fold.apply(state, begun('r1.m1.t0', 2));
       expect(state.calls[0]).toMatchObject({ status: 'started', attempts: 2 });
@@ -229,7 +234,7 @@ describe('the fold of a journal', () => {
     fold.apply(state, begun('r1.m1.t0'));
     fold.apply(state, { type: 'tool.probed', at, key: 'r1.m1.t0', result: 'unknown' });
     expect(statusOf(state)).toEqual(['started', 'ready']);
-    fold.apply(state, { type: 'tool.uncertain', at, key: 'r1.m1.t0', cut: 'crash', told: false });
+    fold.apply(state, { type: 'tool.uncertain', at, key: 'r1.m1.t0', interruptedBy: 'crash', reportedToModel: false });
     expect(statusOf(state)).toEqual(['uncertain', 'ready']);
     expect(state.totals.results).toBe(1);
   });

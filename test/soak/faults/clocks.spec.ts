@@ -181,8 +181,8 @@ describeLanes('two processes whose clocks are ten seconds off, one before and on
           expect(expired?.expiredAt).toBeGreaterThan(killedAt + (LEASE_MS * 2) / 3 - SLACK_MS);
           expect(expired?.expiredAt).toBeLessThan(killedAt + LEASE_MS);
           expect(resumed?.at).toBeGreaterThanOrEqual(expired?.expiredAt as number);
-          expect(resumed?.ownerlessMs).toBe((resumed?.at as number) - (expired?.expiredAt as number));
-          expect(resumed?.ownerlessMs).toBeLessThan(RECONCILE_MS + SLACK_MS);
+          expect(resumed?.unownedForMs).toBe((resumed?.at as number) - (expired?.expiredAt as number));
+          expect(resumed?.unownedForMs).toBeLessThan(RECONCILE_MS + SLACK_MS);
         }
     });
   },
