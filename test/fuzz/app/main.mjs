@@ -51,8 +51,8 @@ for (let index = first; index < end; index++) {
   // A case on the store in memory can end within the turn that began it.
   await new Promise(setImmediate);
   const longest = turns.take();
-  // The first cases of a process are those that compile it.
-  if (index - first < 50 && only === undefined) continue;
+  // The first cases of a host are those that compile it.
+  if ((index - first) % CASES_PER_HOST < 50 && only === undefined) continue;
   if (given.size <= USUAL) keep(usual, longest, index);
   else keep(large, (longest * USUAL) / given.size, index);
 }
