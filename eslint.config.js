@@ -76,6 +76,7 @@ export default defineConfig(
     },
   },
   { files: ['lib/{contracts,engine}/**/*.ts'], rules: pureRooms },
+  { files: ['lib/engine/**/*.ts'], rules: { 'agent-runs/run-status': 'error' } },
   {
     files: ['test/**/*.ts'],
     rules: {

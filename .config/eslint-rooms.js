@@ -1,4 +1,4 @@
-// The lint rule of the rooms of lib/ (docs/architecture.md). Its table is test/architecture/rooms.json.
+// The lint rules of this project: the rooms of lib/ (docs/architecture.md; the table is test/architecture/rooms.json), and the one writer of a run's status.
 import { readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import path from 'node:path';
@@ -62,4 +62,27 @@ const rooms = {
   },
 };
 
-export default { rules: { rooms } };
+/** @type {import('eslint').Rule.RuleModule} */
+const runStatus = {
+  meta: { type: 'problem', schema: [], docs: { description: 'Only `changeStatus` writes the status of a run.' } },
+  create(context) {
+    const services = context.sourceCode.parserServices;
+    const checker = services.program.getTypeChecker();
+    /** A change of a run's header: no other type has this column without the run's identity. */
+    const isRunChange = (type) =>
+      type?.getProperty('resultsAtClaim') !== undefined && type.getProperty('requestDigest') === undefined;
+    const report = (node) =>
+      context.report({ node, message: 'Only changeStatus (engine/transitions) writes the status of a run.' });
+    return {
+      'ObjectExpression > Property[key.name="status"]'(node) {
+        const type = checker.getContextualType(services.esTreeNodeToTSNodeMap.get(node.parent));
+        if (type && isRunChange(checker.getNonNullableType(type))) report(node);
+      },
+      'AssignmentExpression > MemberExpression.left[property.name="status"]'(node) {
+        if (isRunChange(services.getTypeAtLocation(node.object))) report(node);
+      },
+    };
+  },
+};
+
+export default { rules: { rooms, 'run-status': runStatus } };

@@ -4,12 +4,13 @@
  */
 import type { JournalEntry } from '../contracts/journal-entry.js';
 import type { UserMessage } from '../contracts/message.js';
-import type { LockedRun, TransitionDecision } from '../contracts/ports/run-store.port.js';
+import type { LockedRun, RunWrites, TransitionDecision } from '../contracts/ports/run-store.port.js';
 import { ownDelay } from '../contracts/retry-policy.js';
 import type { ClaimCause, RunChange, WakeNote } from '../contracts/run.js';
 import type { Attention } from '../contracts/run-status.js';
 import { isAwaited, takenUp } from './interactions.js';
 import type { RunState } from './journal/run-state.js';
+import { changeStatus, NOTHING } from './transitions.js';
 import { recordedText } from './values/recorded-error.js';
 
 export interface ClaimOptions {
@@ -27,10 +28,10 @@ export interface ClaimOptions {
 }
 
 export type ClaimResult =
-  | { outcome: 'claimed'; entries: JournalEntry[]; withIntents: boolean; inboxWaiting: boolean }
+  | { outcome: 'claimed'; withIntents: boolean; inboxWaiting: boolean }
   /** Somebody else was faster, or it is not due. */
   | { outcome: 'lost' }
-  | { outcome: 'exhausted'; entries: JournalEntry[] };
+  | { outcome: 'exhausted' };
 
 /** Whether a run may be claimed now, by the store's clock. */
 export function isClaimable({ run, lease, now }: Pick<LockedRun, 'run' | 'lease' | 'now'>): boolean {
@@ -59,7 +60,8 @@ export function decideClaim(locked: LockedRun, options: ClaimOptions): Transitio
     ? [{ type: 'run.lease_expired', at: now, owner: run.owner ?? 'unknown', expiredAt: lease?.expiresAt ?? null }]
     : [];
   const recoveries = recoveriesAfter(locked);
-  if (recoveries > options.maxRecoveries) return exhausted(locked, lostLease, options.maxRecoveries);
+  if (recoveries > options.maxRecoveries)
+    return { result: { outcome: 'exhausted' }, ...exhausted(locked, options.maxRecoveries, lostLease) };
 
   const attempt = run.attempt + 1;
   const inboxWaiting = locked.inbox.some(({ status }) => status === 'queued');
@@ -77,7 +79,6 @@ export function decideClaim(locked: LockedRun, options: ClaimOptions): Transitio
     ...(withIntents ? options.intents : []),
   ];
   const change: RunChange = {
-    status: 'running',
     attempt,
     owner: options.workerId,
     wake: null,
@@ -93,8 +94,11 @@ export function decideClaim(locked: LockedRun, options: ClaimOptions): Transitio
     ...captureHistory(locked),
   };
   return {
-    result: { outcome: 'claimed', entries, withIntents, inboxWaiting },
-    run: { change, entries, ...(withIntents && { totals: options.totalsAfterIntents }) },
+    result: { outcome: 'claimed', withIntents, inboxWaiting },
+    run: {
+      ...changeStatus(run, expired ? 'take_over' : 'claim', entries, change),
+      ...(withIntents && { totals: options.totalsAfterIntents }),
+    },
     // Not those that were decided while a lost owner executed the run: nothing in the journal tells of them yet.
     interactions: takenUp(locked.interactions.filter((asked) => !isAwaited(asked, options.known))),
   };
@@ -107,65 +111,47 @@ export function decideClaim(locked: LockedRun, options: ClaimOptions): Transitio
 export function decidePutBack(
   locked: LockedRun,
   { workerId, hasAttempted, maxRecoveries }: { workerId: string; hasAttempted: boolean; maxRecoveries: number },
-): TransitionDecision<JournalEntry[]> {
+): RunWrites {
   const { run, now } = locked;
-  if (run.status !== 'running' || run.owner !== workerId) return { result: [] };
+  if (run.status !== 'running' || run.owner !== workerId) return NOTHING;
   const wake: WakeNote = { cause: 'handover', previousOwner: workerId };
   if (!hasAttempted) {
     const entries: JournalEntry[] = [{ type: 'run.handed_over', at: now, attempt: run.attempt }];
-    return { result: entries, run: { change: { status: 'pending', wake }, entries } };
+    return { run: changeStatus(run, 'hand_over', entries, { wake }) };
   }
   const recoveries = recoveriesAfter(locked);
-  if (recoveries > maxRecoveries) {
-    const decision = exhausted(locked, [], maxRecoveries);
-    return { ...decision, result: decision.result.entries };
-  }
+  if (recoveries > maxRecoveries) return exhausted(locked, maxRecoveries);
   const delayMs = ownDelay(run.frozen.modelRetry, recoveries);
   const nextAttemptAt = now + delayMs;
   const entries: JournalEntry[] = [{ type: 'run.backing_off', at: now, key: null, nextAttemptAt, delayMs }];
-  const change: RunChange = {
-    status: 'retry_wait',
-    wake,
-    nextAttemptAt,
-    recoveries,
-    resultsAtClaim: run.totals.results,
-    activeMs: run.activeMs + activeTimeOfOwner(locked),
+  return {
+    run: changeStatus(run, 'back_off', entries, {
+      wake,
+      nextAttemptAt,
+      recoveries,
+      resultsAtClaim: run.totals.results,
+      activeMs: run.activeMs + activeTimeOfOwner(locked),
+    }),
   };
-  return { result: entries, run: { change, entries } };
 }
 
 /** A sweep's share of the claim: an expired run that used up its recoveries goes to a person, whoever notices. */
-export function decideExhaustion(locked: LockedRun, maxRecoveries: number): TransitionDecision<JournalEntry[] | null> {
-  if (locked.run.status !== 'running' || !isExpired(locked) || recoveriesAfter(locked) <= maxRecoveries)
-    return { result: null };
-  const decision = exhausted(locked, [], maxRecoveries);
-  return { ...decision, result: decision.result.entries };
+export function decideExhaustion(locked: LockedRun, maxRecoveries: number): RunWrites {
+  if (locked.run.status !== 'running' || !isExpired(locked) || recoveriesAfter(locked) <= maxRecoveries) return NOTHING;
+  return exhausted(locked, maxRecoveries);
 }
 
-function exhausted(
-  locked: LockedRun,
-  before: JournalEntry[],
-  maxRecoveries: number,
-): TransitionDecision<Extract<ClaimResult, { outcome: 'exhausted' }>> {
+function exhausted(locked: LockedRun, maxRecoveries: number, before: JournalEntry[] = []): RunWrites {
+  const { run, now } = locked;
   const attention: Attention = {
     reason: 'recovery_exhausted',
     detail: recordedText(
       `The run lost its owner more than ${maxRecoveries} times without finishing an operation in between. Find out what ends the processes (memory? a crash in a tool?) or what they could not write (the log says it), then retry it.`,
     ),
   };
-  const entries: JournalEntry[] = [...before, { type: 'run.attention_needed', at: locked.now, attention }];
-  return {
-    result: { outcome: 'exhausted', entries },
-    run: {
-      change: {
-        status: 'needs_attention',
-        attention,
-        wake: null,
-        activeMs: locked.run.activeMs + activeTimeOfOwner(locked),
-      },
-      entries,
-    },
-  };
+  const entries: JournalEntry[] = [...before, { type: 'run.attention_needed', at: now, attention }];
+  const activeMs = run.activeMs + activeTimeOfOwner(locked);
+  return { run: changeStatus(run, 'call_attention', entries, { attention, wake: null, activeMs }) };
 }
 
 function claimEntry({ run, lease, now }: LockedRun, attempt: number, options: ClaimOptions): JournalEntry {

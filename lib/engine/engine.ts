@@ -9,6 +9,7 @@ import { RunService } from './run-service.js';
 import { RunSignals } from './run-signals.js';
 import { RunWaits } from './run-waits.js';
 import { RunWorker } from './run-worker.js';
+import { Transitions } from './transitions.js';
 import { Unanswered } from './unanswered.js';
 import { AnswerInteraction } from './verbs/answer-interaction.js';
 import { CallerTransition } from './verbs/caller-transition.js';
@@ -36,8 +37,9 @@ export function createEngine(ports: EnginePorts): Engine {
   const publisher = new LifecyclePublisher(ports, signals);
   const unanswered = new Unanswered(ports.clock);
   const waits = new RunWaits(ports.scope, ports.options.maxConcurrentRuns);
-  const worker = new RunWorker(ports, fold, publisher, waits);
-  const callers = new CallerTransition(ports, fold, publisher, unanswered);
+  const transitions = new Transitions(ports.store, publisher);
+  const worker = new RunWorker(ports, fold, publisher, transitions, waits);
+  const callers = new CallerTransition(ports, fold, transitions, unanswered);
   const runs = new RunService(
     ports,
     new StartRun(ports, fold, worker, publisher, new PendingLimit(ports), unanswered),
@@ -53,7 +55,7 @@ export function createEngine(ports: EnginePorts): Engine {
   return {
     runs,
     worker,
-    recovery: new RunRecovery(ports, worker, publisher, callers),
+    recovery: new RunRecovery(ports, worker, transitions, callers),
     metrics: new RunMetrics(ports.store),
     ports,
     stopWaiting: () => signals.release(),

@@ -4,7 +4,7 @@
  */
 import type { JournalEntry } from '../contracts/journal-entry.js';
 import type { LifecycleEvent, RunObserver } from '../contracts/ports/run-observer.port.js';
-import type { LockedRun, TransitionDecision } from '../contracts/ports/run-store.port.js';
+import type { RunWrites } from '../contracts/ports/run-store.port.js';
 import type { RunRecord } from '../contracts/run.js';
 import type { EnginePorts } from './engine-ports.js';
 import { lifecycleFacts } from './event-projection.js';
@@ -46,9 +46,8 @@ export class LifecyclePublisher {
   }
 
   /** The next run of a session, which a transition of another run made claimable. */
-  advanced({ locked, decision }: { locked: LockedRun; decision: TransitionDecision<unknown> }): void {
-    const { nextInSession: next } = locked;
-    if (next && decision.nextInSession) this.committed(next, next.sequence + 1, decision.nextInSession.entries);
+  advanced(next: RunRecord, { nextInSession }: Pick<RunWrites, 'nextInSession'>): void {
+    if (nextInSession) this.committed(next, next.sequence + 1, nextInSession.entries);
   }
 
   /** What an operator wants to know of without an observer. */

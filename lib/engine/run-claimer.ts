@@ -5,21 +5,21 @@
 import type { AgentDefinition } from '../contracts/agent-definition.js';
 import type { UserMessage } from '../contracts/message.js';
 import type { JournalEntry } from '../contracts/journal-entry.js';
+import type { RunWrites } from '../contracts/ports/run-store.port.js';
 import type { Attention, RunStatus } from '../contracts/run-status.js';
 import type { RunRecord } from '../contracts/run.js';
 import { AgentRunsError } from '../errors/agent-runs.error.js';
-import { decideClaim, isClaimable, type ClaimResult } from './claim-run.js';
+import { decideClaim, isClaimable } from './claim-run.js';
 import type { EnginePorts } from './engine-ports.js';
 import { actionFacts, IntentWriter } from './execution/intents.js';
 import type { Claimed } from './execution/attempt.js';
 import type { JournalFold } from './journal/fold-journal.js';
 import { catchUp, readRunState } from './journal/read-whole-journal.js';
 import type { RunState } from './journal/run-state.js';
-import type { LifecyclePublisher } from './lifecycle-publisher.js';
 import { nextAction, type NextAction } from './next-action.js';
 import { effectsNote } from './session-effects.js';
-import { publishedTransition } from './published-transition.js';
 import { readHistory } from './sessions.js';
+import { changeStatus, NOTHING, type Transitions } from './transitions.js';
 import { recordedText } from './values/recorded-error.js';
 
 interface Prepared {
@@ -35,7 +35,7 @@ export class RunClaimer {
   constructor(
     private readonly ports: EnginePorts,
     private readonly fold: JournalFold,
-    private readonly publisher: LifecyclePublisher,
+    private readonly transitions: Transitions,
     private readonly workerId: string,
   ) {}
 
@@ -51,11 +51,9 @@ export class RunClaimer {
     if (!agent) return null;
     const prepared = await this.prepare(loaded.run, agent);
     if (!prepared) return null;
-    const answer = await this.ports.store.transition<ClaimResult>({
+    const answer = await this.transitions.apply(
       runId,
-      skipLocked: true,
-      session: loaded.run.sessionId !== null && !loaded.run.historyCaptured,
-      decide: (locked) =>
+      (locked) =>
         decideClaim(locked, {
           workerId: this.workerId,
           maxRecoveries: this.ports.options.maxRecoveries,
@@ -65,17 +63,16 @@ export class RunClaimer {
           intents: prepared.intents,
           totalsAfterIntents: totalsAfter(prepared),
         }),
-    });
-    if (answer.outcome !== 'done' || answer.result.outcome === 'lost') return null;
-    const { run, result } = answer;
-    this.publisher.committed(run, run.sequence - result.entries.length + 1, result.entries);
-    if (result.outcome === 'exhausted') {
-      return null;
-    }
+      { skipLocked: true, session: loaded.run.sessionId !== null && !loaded.run.historyCaptured },
+    );
+    if (answer.outcome !== 'done') return null;
+    const { run, decision } = answer;
+    const { result } = decision;
+    if (result.outcome !== 'claimed') return null;
     return {
       run,
       agent,
-      state: await this.stateAfter(run, result, prepared),
+      state: await this.stateAfter(run, decision.run?.entries ?? [], prepared),
       begun: result.withIntents ? prepared.begun : null,
       inboxWaiting: result.inboxWaiting,
     };
@@ -122,31 +119,23 @@ export class RunClaimer {
 
   private async blockCorrupt(runId: string, detail: string): Promise<void> {
     const attention: Attention = { reason: 'journal_corrupt', detail: recordedText(detail) };
-    const answer = await publishedTransition(this.ports.store, this.publisher, {
-      runId,
-      decide: (locked) => {
-        if (!isClaimable(locked)) return { result: null };
-        const entries: JournalEntry[] = [{ type: 'run.attention_needed', at: locked.now, attention }];
-        return { result: entries, run: { change: { status: 'needs_attention', attention }, entries } };
-      },
+    const answer = await this.transitions.apply(runId, (locked): RunWrites => {
+      if (!isClaimable(locked)) return NOTHING;
+      const entries: JournalEntry[] = [{ type: 'run.attention_needed', at: locked.now, attention }];
+      return { run: changeStatus(locked.run, 'call_attention', entries, { attention }) };
     });
-    if (answer.outcome === 'done' && answer.result)
+    if (answer.outcome === 'done' && answer.decision.run)
       this.ports.log.error('a run has a journal that cannot be read; it needs attention', { runId });
   }
 
   /** The folded state up to the claim: continued, or read anew when the journal or the history moved before the lock. */
-  private async stateAfter(
-    run: RunRecord,
-    result: Extract<ClaimResult, { outcome: 'claimed' }>,
-    prepared: Prepared,
-  ): Promise<RunState> {
+  private async stateAfter(run: RunRecord, claim: readonly JournalEntry[], prepared: Prepared): Promise<RunState> {
     if (run.historyRunId !== prepared.historyRunId) {
       const { messages } = await readHistory(this.ports.store, this.fold, run.historyRunId);
       return ((await readRunState(this.ports.store, this.fold, run.id, messages)) ?? prepared).state;
     }
     const { state } = prepared;
-    if (run.sequence - result.entries.length === state.sequence)
-      for (const entry of result.entries) this.fold.apply(state, entry);
+    if (run.sequence - claim.length === state.sequence) for (const entry of claim) this.fold.apply(state, entry);
     else await catchUp(this.ports.store, this.fold, state);
     return state;
   }

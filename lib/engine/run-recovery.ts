@@ -2,7 +2,7 @@
  * The sweeps that free what crashed or was forgotten (I11). Called by the crons, or by a host with a scheduler of its own. Correct on any
  * number of processes at once: a sweep only finds; each run is decided again under its own lock. Never throws, never overlaps with itself here.
  */
-import type { LockedRun, OverdueAnswer, TransitionDecision, WorkerRecord } from '../contracts/ports/run-store.port.js';
+import type { LockedRun, OverdueAnswer, RunWrites, WorkerRecord } from '../contracts/ports/run-store.port.js';
 import { isOffered, offerText, type Offer } from '../contracts/agent-definition.js';
 import type { Interaction } from '../contracts/interaction.js';
 import type { JournalEntry } from '../contracts/journal-entry.js';
@@ -10,15 +10,14 @@ import { CONTRACT_VERSION } from '../contracts/run.js';
 import { isSettled, type Attention } from '../contracts/run-status.js';
 import { decideExhaustion, isClaimable, isExpired } from './claim-run.js';
 import type { EnginePorts } from './engine-ports.js';
-import type { LifecyclePublisher } from './lifecycle-publisher.js';
 import type { EngineOptions } from './engine-options.js';
 import { expiryDecision } from './interactions.js';
 import type { RunState } from './journal/run-state.js';
-import { publishedTransition } from './published-transition.js';
 import type { RunWorker } from './run-worker.js';
-import type { CallerTransition, Moved } from './verbs/caller-transition.js';
+import type { CallerTransition } from './verbs/caller-transition.js';
 import { takeDecisions, wakeAnswered } from './verbs/decide-interactions.js';
 import { settlement } from './settle-run.js';
+import { changeStatus, NOTHING, type Transitions } from './transitions.js';
 import { recordedError, recordedFailure, recordedText } from './values/recorded-error.js';
 
 /** Runs of each kind that one sweep looks at; the next sweep goes on. */
@@ -30,7 +29,7 @@ export class RunRecovery {
   constructor(
     private readonly ports: EnginePorts,
     private readonly worker: RunWorker,
-    private readonly publisher: LifecyclePublisher,
+    private readonly transitions: Transitions,
     private readonly callers: CallerTransition,
   ) {}
 
@@ -114,14 +113,13 @@ export class RunRecovery {
 
   private async each(
     runIds: readonly string[],
-    decide: (locked: LockedRun) => TransitionDecision<JournalEntry[] | null>,
+    decide: (locked: LockedRun) => RunWrites,
     session = false,
   ): Promise<void> {
     for (const runId of runIds) {
       await this.guarded('reconcile', runId, async () => {
-        const request = { runId, session, skipLocked: true, decide };
-        const answer = await publishedTransition(this.ports.store, this.publisher, request);
-        if (answer.outcome !== 'done' || answer.result === null) return;
+        const answer = await this.transitions.apply(runId, decide, { session, skipLocked: true });
+        if (answer.outcome !== 'done' || !answer.decision.run) return;
         this.ports.log.debug('a run was moved by a sweep', {
           runId,
           status: answer.run.status,
@@ -156,7 +154,7 @@ export class RunRecovery {
   }
 }
 
-function decideExpiry(locked: LockedRun, state: RunState, options: EngineOptions): Moved {
+function decideExpiry(locked: LockedRun, state: RunState, options: EngineOptions): RunWrites {
   const expired = locked.interactions.filter(
     ({ status, expiresAt }) => status === 'pending' && expiresAt !== null && expiresAt <= locked.now,
   );
@@ -166,23 +164,21 @@ function decideExpiry(locked: LockedRun, state: RunState, options: EngineOptions
     decision: expiryDecision(asked.kind),
     decidedAt: locked.now,
   }));
-  return decided.length === 0 ? { result: [] } : takeDecisions(locked, state, decided, options);
+  return decided.length === 0 ? NOTHING : takeDecisions(locked, state, decided, options);
 }
 
-function decideDeadline(locked: LockedRun): TransitionDecision<JournalEntry[] | null> {
+function decideDeadline(locked: LockedRun): RunWrites {
   const { run, now } = locked;
-  if (isSettled(run.status) || run.deadlineAt === null || run.deadlineAt > now) return { result: null };
+  if (isSettled(run.status) || run.deadlineAt === null || run.deadlineAt > now) return NOTHING;
   // A live owner settles it itself, and knows what is in flight.
-  if (run.status === 'running' && !isExpired(locked)) return { result: null };
+  if (run.status === 'running' && !isExpired(locked)) return NOTHING;
   const error = recordedFailure('RUN_TIMED_OUT', 'The run passed its deadline.');
-  const entries: JournalEntry[] = [{ type: 'run.timed_out', at: now, error }];
-  return { result: entries, ...settlement(locked, { status: 'timed_out', error }, entries) };
+  return settlement(locked, 'time_out', [{ type: 'run.timed_out', at: now, error }], { error });
 }
 
-function decideUnoffered(locked: LockedRun, liveOffers: readonly Offer[]): TransitionDecision<JournalEntry[] | null> {
+function decideUnoffered(locked: LockedRun, liveOffers: readonly Offer[]): RunWrites {
   const { run, now } = locked;
-  if (!isClaimable(locked) || (run.contractVersion <= CONTRACT_VERSION && isOffered(run, liveOffers)))
-    return { result: null };
+  if (!isClaimable(locked) || (run.contractVersion <= CONTRACT_VERSION && isOffered(run, liveOffers))) return NOTHING;
   const wanted = offerText({ agent: run.agent, version: run.version, hash: run.definitionHash });
   const offered =
     [...new Set(liveOffers.filter(({ agent }) => agent === run.agent).map(offerText))].sort().join(', ') ||
@@ -194,5 +190,5 @@ function decideUnoffered(locked: LockedRun, liveOffers: readonly Offer[]): Trans
     ),
   };
   const entries: JournalEntry[] = [{ type: 'run.attention_needed', at: now, attention }];
-  return { result: entries, run: { change: { status: 'needs_attention', attention, nextAttemptAt: null }, entries } };
+  return { run: changeStatus(run, 'call_attention', entries, { attention, nextAttemptAt: null }) };
 }

@@ -16,10 +16,10 @@ import type { Claimed, ExecutionHooks } from './execution/attempt.js';
 import type { JournalFold } from './journal/fold-journal.js';
 import { WorkerLease } from './worker-lease.js';
 import type { LifecyclePublisher } from './lifecycle-publisher.js';
-import { publishedTransition } from './published-transition.js';
 import { RunClaimer } from './run-claimer.js';
 import type { RunWaits } from './run-waits.js';
 import { SharedQueue, type Claimable } from './shared-queue.js';
+import type { Transitions } from './transitions.js';
 import { recordedError, recordedText } from './values/recorded-error.js';
 import { thrownMessage } from './values/thrown-value.js';
 
@@ -53,12 +53,13 @@ export class RunWorker {
     private readonly ports: EnginePorts,
     private readonly fold: JournalFold,
     private readonly publisher: LifecyclePublisher,
+    private readonly transitions: Transitions,
     private readonly waits: RunWaits,
   ) {
     this.workerId = `${ports.options.workerName}-${ports.ids.id()}`;
     this.idleMs = ports.options.pollMs;
     this.queue = new SharedQueue(() => ports.ids.random());
-    this.claimer = new RunClaimer(ports, fold, publisher, this.workerId);
+    this.claimer = new RunClaimer(ports, fold, transitions, this.workerId);
     this.lease = new WorkerLease(ports, this.workerId, () => ports.catalog.offers(), {
       onLost: () => this.letGo('the lease is running out'),
       onRegained: () => this.wake(),
@@ -284,12 +285,11 @@ export class RunWorker {
     const { maxRecoveries } = this.ports.options;
     for (const [runId, hasAttempted] of this.doubtful) {
       if (this.holds(runId)) continue;
-      const answer = await publishedTransition(this.ports.store, this.publisher, {
-        runId,
-        decide: (locked) => decidePutBack(locked, { workerId, hasAttempted, maxRecoveries }),
-      });
+      const answer = await this.transitions.apply(runId, (locked) =>
+        decidePutBack(locked, { workerId, hasAttempted, maxRecoveries }),
+      );
       this.doubtful.delete(runId);
-      if (answer.outcome !== 'done' || !answer.result?.length) continue;
+      if (answer.outcome !== 'done' || !answer.decision.run) continue;
       const { run } = answer;
       this.ports.log.warn('a run that is ours was not executed here, and was put back', { runId, status: run.status });
       if (run.nextAttemptAt !== null) this.wakeAfter(run.nextAttemptAt - run.updatedAt);

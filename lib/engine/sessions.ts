@@ -7,6 +7,7 @@ import type { LockedRun, RunStore, RunWrite } from '../contracts/ports/run-store
 import type { RunRecord, SessionChange } from '../contracts/run.js';
 import type { JournalFold } from './journal/fold-journal.js';
 import { readRunState } from './journal/read-whole-journal.js';
+import { changeStatus } from './transitions.js';
 
 /**
  * What settling a run does to its session.
@@ -24,15 +25,11 @@ export function advanceSession(
   if (!next) return { session: { ...joins, headRunId: null } };
   return {
     session: { ...joins, headRunId: next.id, startedOrder: next.sessionOrder ?? session.startedOrder },
-    nextInSession: {
-      change: {
-        status: 'pending',
-        historyRunId: latestCompletedRunId,
-        historyCaptured: true,
-        wake: { cause: 'submitted' },
-      },
-      entries: [{ type: 'run.dequeued', at: now, afterRunId: run.id }],
-    },
+    nextInSession: changeStatus(next, 'dequeue', [{ type: 'run.dequeued', at: now, afterRunId: run.id }], {
+      historyRunId: latestCompletedRunId,
+      historyCaptured: true,
+      wake: { cause: 'submitted' },
+    }),
   };
 }
 

@@ -4,13 +4,14 @@
  */
 import type { JournalEntry } from '../contracts/journal-entry.js';
 import type { InboxMessage, Interaction } from '../contracts/interaction.js';
-import type { LockedRun, TransitionDecision } from '../contracts/ports/run-store.port.js';
+import type { LockedRun, RunWrites, TransitionDecision } from '../contracts/ports/run-store.port.js';
 import type { RunChange, RunRecord, RunTotals } from '../contracts/run.js';
 import { isSettled, type RunStatus } from '../contracts/run-status.js';
 import { transitionOf, type RunVerb } from '../contracts/run-transitions.js';
 import { BrokenStoreError } from '../errors/store/broken-store.error.js';
 import { FencedError } from '../errors/store/fenced.error.js';
 import { advanceSession } from './sessions.js';
+import { changeStatus } from './transitions.js';
 import { countThatFits } from './values/commit-size.js';
 
 /** What an attempt writes in a transaction of its own: it leaves, or it stays and writes what an append cannot. */
@@ -102,7 +103,6 @@ export function decideExit(locked: LockedRun, exit: ExitTransition): TransitionD
   const change: RunChange = {
     ...exit.change(now),
     ...interrupt,
-    status: target,
     // A run that comes back by itself is still to be stopped; one that a person has to start again has stopped.
     ...((target === 'interrupted' || target === 'needs_attention') && { interruptRequest: null }),
     activeMs: run.activeMs + Math.max(0, now - (run.claimedAt ?? now)),
@@ -110,8 +110,11 @@ export function decideExit(locked: LockedRun, exit: ExitTransition): TransitionD
   return {
     result: { outcome: 'left', entries, news: [] },
     ...(isSettled(target)
-      ? settlement(locked, change, entries, exit.totals)
-      : { run: { change, entries, totals: exit.totals }, ...(interactions && { interactions }) }),
+      ? settlement(locked, exit.verb, entries, change, exit.totals)
+      : {
+          run: { ...changeStatus(run, exit.verb, entries, change), totals: exit.totals },
+          ...(interactions && { interactions }),
+        }),
   };
 }
 
@@ -138,29 +141,27 @@ function continuing(exit: ExitTransition, continued: ContinueInstead): Transitio
 /** The writes that settle a run: its asks are withdrawn and its session goes on. */
 export function settlement(
   locked: LockedRun,
-  change: RunChange,
+  verb: RunVerb,
   entries: JournalEntry[],
+  change: RunChange = {},
   totals?: RunTotals,
-): Pick<TransitionDecision<never>, 'run' | 'session' | 'nextInSession' | 'interactions' | 'inbox'> {
-  const { now, session } = locked;
-  const completed = change.status === 'completed';
+): RunWrites {
+  const { run, now, session } = locked;
+  const completed = verb === 'complete';
   // A failed run may be retried, and still owes them an ear.
-  const inbox = change.status === 'failed' ? [] : withdrawInbox(locked, entries);
+  const inbox = verb === 'fail' ? [] : withdrawInbox(locked, entries);
+  const settled: RunChange = {
+    ...change,
+    waitingFor: [],
+    attention: null,
+    wake: null,
+    nextAttemptAt: null,
+    interruptRequest: null,
+    finishedAt: now,
+    ...(completed && session && { precedingRunId: session.latestCompletedRunId }),
+  };
   return {
-    run: {
-      change: {
-        ...change,
-        waitingFor: [],
-        attention: null,
-        wake: null,
-        nextAttemptAt: null,
-        interruptRequest: null,
-        finishedAt: now,
-        ...(completed && session && { precedingRunId: session.latestCompletedRunId }),
-      },
-      entries,
-      ...(totals && { totals }),
-    },
+    run: { ...changeStatus(run, verb, entries, settled), ...(totals && { totals }) },
     ...advanceSession(locked, completed),
     // An approval that was never spent goes too: nothing was done by it, and nothing will be.
     interactions: locked.interactions

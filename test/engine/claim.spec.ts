@@ -219,7 +219,7 @@ describe('the decision about a claim', () => {
       locked(running({ recoveries: 5 }), { expiresAt: NOW + 1 }),
       locked({ recoveries: 9 }),
     ])
-      expect(decideExhaustion(other, 5)).toEqual({ result: null });
+      expect(decideExhaustion(other, 5)).toEqual({});
   });
 
   it('SUB-4a: fixes the history of a parallel run at its first claim, and only then', () => {

@@ -4,7 +4,8 @@ import type { JournalEntry } from '../../lib/contracts/journal-entry.js';
 import type { LockedRun } from '../../lib/contracts/ports/run-store.port.js';
 import type { RunRecord, SessionRecord } from '../../lib/contracts/run.js';
 import { RUN_STATUSES } from '../../lib/contracts/run-status.js';
-import { pendingInterruptOnce } from '../../lib/engine/interrupt-request.js';
+import { RUN_TRANSITIONS, type RunVerb } from '../../lib/contracts/run-transitions.js';
+import { pendingInterruptOnce } from '../../lib/engine/transitions.js';
 import { decideExit, settlement, type ExitTransition } from '../../lib/engine/settle-run.js';
 import { advanceSession } from '../../lib/engine/sessions.js';
 import { aRun, anInteraction, note, totalsOf } from '../../lib/testing/store-contract/scenario.js';
@@ -44,6 +45,11 @@ const leave = (over: Partial<ExitTransition> = {}): ExitTransition => ({
   change: () => ({ output: 'done' }),
   ...over,
 });
+
+/** The entry by which the table wants a verb to be journaled. */
+const entryOf = (verb: RunVerb) => ({ type: RUN_TRANSITIONS[verb].entries[0], at: NOW }) as JournalEntry;
+const leaveBy = (verb: RunVerb, over: Partial<ExitTransition> = {}) =>
+  leave({ verb, entries: () => [entryOf(verb)], ...over });
 
 const session = (over: Partial<SessionRecord> = {}): SessionRecord => ({
   id: 's',
@@ -104,7 +110,7 @@ describe('how an attempt leaves its run', () => {
     const again = decideExit(locked({ status: 'completed', sequence: 10 }), ends);
     expect(again).toEqual({ result: { ...first.result, outcome: 'already' } });
 
-    const waits = leave({ verb: 'suspend', pendingInterruptEntries: pendingInterruptOnce() });
+    const waits = leaveBy('suspend', { pendingInterruptEntries: pendingInterruptOnce() });
     const journaled = { ...interruptRequest, journaled: true };
     expect(decideExit(locked({ interruptRequest }), waits).run?.change.interruptRequest).toEqual(journaled);
     const later = decideExit(
@@ -126,10 +132,10 @@ describe('how an attempt leaves its run', () => {
   });
 
   it("I12: does nothing before its time by the store's clock", () => {
-    expect(decideExit(locked(), leave({ verb: 'time_out', notBefore: NOW + 1 }))).toEqual({
+    expect(decideExit(locked(), leaveBy('time_out', { notBefore: NOW + 1 }))).toEqual({
       result: { outcome: 'too_early', entries: [], news: [] },
     });
-    expect(decideExit(locked(), leave({ verb: 'time_out', notBefore: NOW })).run?.change.status).toBe('timed_out');
+    expect(decideExit(locked(), leaveBy('time_out', { notBefore: NOW })).run?.change.status).toBe('timed_out');
   });
 
   it.each([
@@ -139,7 +145,7 @@ describe('how an attempt leaves its run', () => {
     ['suspend', 'waiting'],
     ['interrupt', 'interrupted'],
   ] as const)('SUB-4: %s leaves the run open, and its session with it', (verb, status) => {
-    const decision = decideExit(locked({}, { session: session() }), leave({ verb }));
+    const decision = decideExit(locked({}, { session: session() }), leaveBy(verb));
     expect(decision.run?.change).toMatchObject({ status });
     expect(decision.run?.change).not.toHaveProperty('finishedAt');
     expect(decision.session).toBeUndefined();
@@ -164,11 +170,9 @@ describe('settling a run', () => {
       createdAt: 1,
     };
     const delivered: InboxMessage = { ...message, requestId: 'p', status: 'delivered' };
-    const decision = settlement(
-      locked({}, { interactions: asks, inbox: [message, delivered] }),
-      { status: 'cancelled' },
-      [],
-    );
+    const decision = settlement(locked({}, { interactions: asks, inbox: [message, delivered] }), 'cancel', [
+      entryOf('cancel'),
+    ]);
     expect(decision.interactions).toEqual([
       { ...asks[0], status: 'cancelled', decidedAt: NOW },
       { ...asks[1], status: 'cancelled' },
@@ -186,11 +190,10 @@ describe('settling a run', () => {
   });
 
   it('SUB-5: chains a completed run to the one that completed before it; others join no history', () => {
-    expect(settlement(locked({}, { session: session() }), { status: 'completed' }, []).run?.change.precedingRunId).toBe(
-      'before',
-    );
-    for (const status of ['failed', 'cancelled', 'timed_out', 'blocked'] as const) {
-      const decision = settlement(locked({}, { session: session() }), { status }, []);
+    const settledBy = (verb: RunVerb) => settlement(locked({}, { session: session() }), verb, [entryOf(verb)]);
+    expect(settledBy('complete').run?.change.precedingRunId).toBe('before');
+    for (const verb of ['fail', 'cancel', 'time_out'] as const) {
+      const decision = settledBy(verb);
       expect(decision.run?.change).not.toHaveProperty('precedingRunId');
       expect(decision.session).toEqual({ headRunId: null });
     }

@@ -1,56 +1,52 @@
 import { describe, expect, it } from '@jest/globals';
 import { RUN_STATUSES, isSettled, phaseOf, statusesOf, type RunStatus } from '../../lib/contracts/run-status.js';
-import { RUN_TRANSITIONS, respectsSettled, transitionOf, type RunVerb } from '../../lib/contracts/run-transitions.js';
+import type { JournalEntry } from '../../lib/contracts/journal-entry.js';
+import { RUN_TRANSITIONS, respectsSettled, type RunVerb } from '../../lib/contracts/run-transitions.js';
+import { changeStatus } from '../../lib/engine/transitions.js';
+import { note } from '../../lib/testing/store-contract/scenario.js';
 
-const OPEN: RunStatus[] = ['queued', 'pending', 'running', 'retry_wait', 'waiting', 'interrupted', 'needs_attention'];
 const SETTLED: RunStatus[] = ['completed', 'failed', 'cancelled', 'blocked', 'timed_out'];
-
-/** Spec 2.1 and decision 19, written down a second time: verb, from where, to where. */
-const LEGAL: Record<RunVerb, [from: RunStatus[], to: RunStatus]> = {
-  dequeue: [['queued'], 'pending'],
-  claim: [['pending', 'retry_wait'], 'running'],
-  take_over: [['running'], 'running'],
-  hand_over: [['running'], 'pending'],
-  back_off: [['running'], 'retry_wait'],
-  suspend: [['running'], 'waiting'],
-  interrupt: [['running', 'pending', 'retry_wait'], 'interrupted'],
-  call_attention: [['running', 'pending', 'retry_wait'], 'needs_attention'],
-  complete: [['running'], 'completed'],
-  fail: [['running', 'waiting'], 'failed'],
-  block: [['running'], 'blocked'],
-  time_out: [OPEN, 'timed_out'],
-  cancel: [OPEN, 'cancelled'],
-  answer: [['waiting'], 'pending'],
-  resume: [['waiting', 'interrupted', 'needs_attention'], 'pending'],
-  seize: [['running'], 'pending'],
-  resolve: [['needs_attention'], 'pending'],
-  retry: [['failed', 'needs_attention'], 'pending'],
-  restart: [SETTLED, 'pending'],
-};
+const VERBS = Object.keys(RUN_TRANSITIONS) as RunVerb[];
 
 describe('the table of transitions', () => {
-  const cells = Object.entries(LEGAL).flatMap(([verb, [from, to]]) =>
-    RUN_STATUSES.map((status) => ({ verb: verb as RunVerb, status, to: from.includes(status) ? to : undefined })),
+  it.each(VERBS)(
+    'RUN-1: %s changes the status as the table says, wherever it is legal, and is refused elsewhere',
+    (verb) => {
+      const { from, to, entries } = RUN_TRANSITIONS[verb];
+      for (const status of RUN_STATUSES) {
+        const run = { id: 'r', status };
+        for (const type of entries) {
+          const entry = { type, at: 1 } as JournalEntry;
+          const change = () => changeStatus(run, verb, [note('before'), entry], { output: 'x' });
+          if (from.includes(status))
+            expect(change()).toEqual({ change: { status: to, output: 'x' }, entries: [note('before'), entry] });
+          else
+            expect(change).toThrow(
+              expect.objectContaining({ code: 'ILLEGAL_TRANSITION', details: { runId: 'r', status, verb } }),
+            );
+        }
+      }
+    },
   );
 
-  it.each(cells)('RUN-1: $verb from $status leads to $to', ({ verb, status, to }) => {
-    expect(transitionOf(status, verb)?.to).toBe(to);
+  it.each(VERBS)('RUN-1: %s is not done without the entry that journals it', (verb) => {
+    const run = { id: 'r', status: RUN_TRANSITIONS[verb].from[0] as RunStatus };
+    expect(() => changeStatus(run, verb, [note('another')])).toThrow('is journaled by');
+    expect(() => changeStatus(run, verb, [])).toThrow('is journaled by');
   });
 
-  it('RUN-1: has each verb in one place, with an entry and somebody who may do it', () => {
-    const verbs = RUN_TRANSITIONS.map(({ verb }) => verb);
-    expect(new Set(verbs).size).toBe(verbs.length);
-    expect([...verbs].sort()).toEqual(Object.keys(LEGAL).sort());
-    for (const { who, entry } of RUN_TRANSITIONS) {
-      expect(who.length).toBeGreaterThan(0);
-      expect(entry).toMatch(/^(run|interaction|tool|budget)\./);
-    }
+  it('RUN-1: a settled run is left by a retry of a failed one and by a restart, both back to pending', () => {
+    const leaving = VERBS.filter((verb) => RUN_TRANSITIONS[verb].from.some(isSettled));
+    expect(leaving).toEqual(['retry', 'restart']);
+    expect(RUN_TRANSITIONS.retry.from.filter(isSettled)).toEqual(['failed']);
+    expect(leaving.map((verb) => RUN_TRANSITIONS[verb].to)).toEqual(['pending', 'pending']);
   });
 
-  it('RUN-1: no worker, session or sweep leads out of a settled status', () => {
-    for (const { from, who } of RUN_TRANSITIONS) {
-      if (from.some(isSettled)) expect(who).toEqual(['caller']);
-    }
+  it('RUN-1: every open status can be cancelled and can time out; a blocked run is blocked from its first moment', () => {
+    for (const verb of ['cancel', 'time_out'] as const)
+      expect(RUN_TRANSITIONS[verb].from).toEqual(RUN_STATUSES.filter((status) => !isSettled(status)));
+    const reached = new Set<RunStatus>(['queued', 'blocked', ...VERBS.map((verb) => RUN_TRANSITIONS[verb].to)]);
+    expect(reached).toEqual(new Set(RUN_STATUSES));
   });
 
   it('RUN-1: a store may leave a settled status only for pending, by a retry of a failed run or a restart that counts itself', () => {

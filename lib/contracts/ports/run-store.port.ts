@@ -140,9 +140,8 @@ export interface RunWrite {
   totals?: RunTotals;
 }
 
-/** What a transition writes, all in one transaction. Every part is optional; an empty decision writes nothing. */
-export interface TransitionDecision<T> {
-  result: T;
+/** What a transition writes, all in one transaction. Every part is optional; an empty one writes nothing. */
+export interface RunWrites {
   run?: RunWrite;
   session?: SessionChange;
   nextInSession?: RunWrite;
@@ -153,6 +152,10 @@ export interface TransitionDecision<T> {
   interactions?: Interaction[];
   /** Inserted or, by request id, replaced while the stored one is `queued`; else StoreConflictError, nothing written. */
   inbox?: InboxMessage[];
+}
+
+export interface TransitionDecision<T> extends RunWrites {
+  result: T;
 }
 
 export interface TransitionRequest<T> {

@@ -3,7 +3,7 @@ import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { RunRecord } from '../../contracts/run.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import type { EnginePorts } from '../engine-ports.js';
-import { pendingInterruptOnce } from '../interrupt-request.js';
+import { pendingInterruptOnce } from '../transitions.js';
 import { decideExit, type ExitTransition, type ExitResult } from '../settle-run.js';
 import { Backoff } from './backoff.js';
 

@@ -4,7 +4,7 @@
  */
 import type { Interaction, InteractionDecision } from '../../contracts/interaction.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
-import type { LockedRun } from '../../contracts/ports/run-store.port.js';
+import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import type { InteractionResponse } from '../../contracts/run-requests.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import { AlreadyDecidedError } from '../../errors/request/already-decided.error.js';
@@ -19,7 +19,8 @@ import { approvalOf, parseCall } from '../execution/validate-call.js';
 import { isApprovalGate, statusOfDecision } from '../interactions.js';
 import type { RunState } from '../journal/run-state.js';
 import type { RunWorker } from '../run-worker.js';
-import { type CallerTransition, type Moved } from './caller-transition.js';
+import { NOTHING } from '../transitions.js';
+import type { CallerTransition } from './caller-transition.js';
 import { firstProblems } from '../values/problem-text.js';
 import { addedArguments } from './added-arguments.js';
 import { answerProblems } from './check-answers.js';
@@ -76,10 +77,10 @@ export class AnswerInteraction {
     state: RunState,
     interactionId: string,
     decision: InteractionDecision,
-  ): { asked: Interaction | null; moved: Moved } {
+  ): { asked: Interaction | null; moved: RunWrites } {
     const asked = locked.interactions.find(({ id }) => id === interactionId);
-    if (!asked) return { asked: null, moved: { result: [] } };
-    if (asked.status !== 'pending') return { asked: this.decidedBefore(asked, decision), moved: { result: [] } };
+    if (!asked) return { asked: null, moved: NOTHING };
+    if (asked.status !== 'pending') return { asked: this.decidedBefore(asked, decision), moved: NOTHING };
     if (asked.expiresAt !== null && asked.expiresAt <= locked.now) throw refusal({ ...asked, status: 'expired' });
     const decided: Interaction = { ...asked, status: statusOfDecision(decision), decision, decidedAt: locked.now };
     return { asked: decided, moved: takeDecisions(locked, state, [decided], this.ports.options) };

@@ -3,27 +3,20 @@
  * a claim's business, here or in another process.
  */
 import { isOffered, offerText } from '../../contracts/agent-definition.js';
-import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { Message } from '../../contracts/message.js';
-import type { LockedRun, TransitionDecision } from '../../contracts/ports/run-store.port.js';
+import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import type { CallerNote } from '../../contracts/run-requests.js';
-import { transitionOf, type RunVerb } from '../../contracts/run-transitions.js';
-import { CONTRACT_VERSION, type ClaimCause, type RunRecord, type WakeNote } from '../../contracts/run.js';
-import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
+import { CONTRACT_VERSION, type RunRecord } from '../../contracts/run.js';
 import { OperationConflictError } from '../../errors/request/operation-conflict.error.js';
 import { VersionUnavailableError } from '../../errors/request/version-unavailable.error.js';
 import type { EnginePorts } from '../engine-ports.js';
 import type { JournalFold } from '../journal/fold-journal.js';
 import { readRunState } from '../journal/read-whole-journal.js';
 import type { RunState } from '../journal/run-state.js';
-import type { LifecyclePublisher } from '../lifecycle-publisher.js';
-import { publishedTransition } from '../published-transition.js';
+import { NOTHING, type Transitions } from '../transitions.js';
 import type { Unanswered } from '../unanswered.js';
 import { notFound } from './read-runs.js';
 import { invalid, isRecord, requireId, type FieldProblem } from './read-start-options.js';
-
-/** The entries a transition appended; empty when the run was already where the caller wants it. */
-export type Moved = TransitionDecision<JournalEntry[]>;
 
 /** Tries to decide on a journal that keeps moving under the reader. */
 const MAX_READS = 5;
@@ -32,7 +25,7 @@ export class CallerTransition {
   constructor(
     private readonly ports: EnginePorts,
     private readonly fold: JournalFold,
-    private readonly publisher: LifecyclePublisher,
+    private readonly transitions: Transitions,
     private readonly unanswered: Unanswered,
   ) {}
 
@@ -43,7 +36,7 @@ export class CallerTransition {
   move(
     runId: string,
     session: boolean,
-    decide: (locked: LockedRun) => Moved,
+    decide: (locked: LockedRun) => RunWrites,
     inboxRequestId?: string,
   ): Promise<RunRecord> {
     return this.unanswered.watch(this.moveNow(runId, session, decide, inboxRequestId));
@@ -52,14 +45,12 @@ export class CallerTransition {
   private async moveNow(
     runId: string,
     session: boolean,
-    decide: (locked: LockedRun) => Moved,
+    decide: (locked: LockedRun) => RunWrites,
     inboxRequestId?: string,
   ): Promise<RunRecord> {
     const id = requireId('runId', runId);
-    const answer = await publishedTransition(this.ports.store, this.publisher, {
-      runId: id,
+    const answer = await this.transitions.apply(id, decide, {
       session,
-      decide,
       ...(inboxRequestId !== undefined && { inboxRequestId }),
     });
     if (answer.outcome !== 'done') throw notFound(runId);
@@ -73,7 +64,7 @@ export class CallerTransition {
   async moveFolded(
     runId: string,
     session: boolean,
-    decide: (locked: LockedRun, state: RunState) => Moved,
+    decide: (locked: LockedRun, state: RunState) => RunWrites,
     stateless: (locked: LockedRun) => boolean = () => false,
   ): Promise<RunRecord> {
     const id = requireId('runId', runId);
@@ -84,7 +75,7 @@ export class CallerTransition {
       const run = await this.move(id, session, (locked) => {
         current = stateless(locked) || locked.run.sequence === stored.state.sequence;
         if (current) return decide(locked, stored.state);
-        if (tries < MAX_READS) return { result: [] };
+        if (tries < MAX_READS) return NOTHING;
         throw new OperationConflictError(`Run ${id} keeps changing; look at it again and repeat the request.`, {
           details: { runId: id },
         });
@@ -119,41 +110,6 @@ export class CallerTransition {
       { details: { wanted, offered } },
     );
   }
-}
-
-/** @throws IllegalTransitionError when the table has no such transition */
-export function requireVerb(run: RunRecord, verb: RunVerb): void {
-  if (transitionOf(run.status, verb)) return;
-  throw new IllegalTransitionError(`Run ${run.id} is ${run.status}: ${verb} is not possible.`, {
-    details: { runId: run.id, status: run.status, verb },
-  });
-}
-
-/** The run becomes claimable, and its next claim tells why. */
-export function becomePending(
-  locked: LockedRun,
-  cause: ClaimCause,
-  note: CallerNote,
-  entries: JournalEntry[],
-  change: Partial<RunRecord> = {},
-): Moved {
-  const wake: WakeNote = { cause, ...note };
-  return {
-    result: entries,
-    run: {
-      change: {
-        ...change,
-        status: 'pending',
-        wake,
-        waitingFor: [],
-        attention: null,
-        nextAttemptAt: null,
-        recoveries: 0,
-        resultsAtClaim: locked.run.totals.results,
-      },
-      entries,
-    },
-  };
 }
 
 /** @throws InvalidRequestError */

@@ -4,11 +4,11 @@
  */
 import type { Interaction } from '../../contracts/interaction.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
-import type { LockedRun } from '../../contracts/ports/run-store.port.js';
+import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import type { WaitReason } from '../../contracts/run-status.js';
 import { decidedEntry, finishesCall, isMethodAsk } from '../interactions.js';
 import type { RunState } from '../journal/run-state.js';
-import { becomePending, type Moved } from './caller-transition.js';
+import { becomePending, NOTHING } from '../transitions.js';
 
 export interface DecidedOptions {
   resumeAfterAnswers: 'automatic' | 'manual';
@@ -20,27 +20,27 @@ export function takeDecisions(
   state: RunState,
   decided: Interaction[],
   options: DecidedOptions,
-): Moved {
+): RunWrites {
   const { run, now } = locked;
-  if (run.status === 'running') return { result: [], interactions: decided };
+  if (run.status === 'running') return { interactions: decided };
   const entries: JournalEntry[] = decided.map((asked) => decidedEntry(asked, now));
   const results = decided.filter((asked) => finishesCall(asked, isMethodAsk(asked, state))).length;
   const totals = results === 0 ? {} : { totals: { ...run.totals, results: run.totals.results + results } };
   const waitingFor = leftToWaitFor(locked, decided);
   if (run.status === 'waiting' && waitingFor.length === 0 && options.resumeAfterAnswers === 'automatic') {
-    const moved = becomePending(locked, 'answered', byOf(decided), entries);
-    return { ...moved, run: { ...(moved.run as NonNullable<Moved['run']>), ...totals }, interactions: decided };
+    const woken = becomePending(locked, 'answer', { cause: 'answered', ...byOf(decided) }, entries);
+    return { run: { ...woken.run, ...totals }, interactions: decided };
   }
   const change = run.status === 'waiting' && waitingFor.length > 0 ? { waitingFor } : {};
-  return { result: entries, run: { change, entries, ...totals }, interactions: decided };
+  return { run: { change, entries, ...totals }, interactions: decided };
 }
 
 /** A waiting run whose asks are all decided, although nobody woke it. Nothing else is journaled: its decisions are already. */
-export function wakeAnswered(locked: LockedRun, options: DecidedOptions): Moved {
+export function wakeAnswered(locked: LockedRun, options: DecidedOptions): RunWrites {
   const { run, now } = locked;
   if (run.status !== 'waiting' || options.resumeAfterAnswers === 'manual' || leftToWaitFor(locked, []).length > 0)
-    return { result: [] };
-  return becomePending(locked, 'answered', {}, [
+    return NOTHING;
+  return becomePending(locked, 'resume', { cause: 'answered' }, [
     { type: 'run.resume_requested', at: now, by: 'system', reason: 'all asks were decided' },
   ]);
 }

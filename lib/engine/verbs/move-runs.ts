@@ -4,7 +4,7 @@
  */
 import type { JournalEntry, ToolResolved } from '../../contracts/journal-entry.js';
 import type { Message } from '../../contracts/message.js';
-import type { LockedRun } from '../../contracts/ports/run-store.port.js';
+import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import type {
   CallerNote,
   RestartOptions,
@@ -26,14 +26,8 @@ import type { RunState } from '../journal/run-state.js';
 import type { RunWorker } from '../run-worker.js';
 import { settlement } from '../settle-run.js';
 import { firstProblems } from '../values/problem-text.js';
-import {
-  becomePending,
-  noteOf,
-  readNote,
-  requireVerb,
-  type CallerTransition,
-  type Moved,
-} from './caller-transition.js';
+import { becomePending, changeStatus, NOTHING, requireVerb } from '../transitions.js';
+import { noteOf, readNote, type CallerTransition } from './caller-transition.js';
 import { readJson } from './read-json.js';
 import { readMessages } from './read-messages.js';
 import { requireFit } from './require-fit.js';
@@ -53,10 +47,8 @@ export class MoveRuns {
   async cancel(runId: string, note: CallerNote = {}): Promise<void> {
     const told = readNote(note);
     const run = await this.callers.move(runId, true, (locked) => {
-      if (locked.run.status === 'cancelled') return { result: [] };
-      requireVerb(locked.run, 'cancel');
-      const entries: JournalEntry[] = [{ type: 'run.cancelled', at: locked.now, ...told }];
-      return { result: entries, ...settlement(locked, { status: 'cancelled' }, entries) };
+      if (locked.run.status === 'cancelled') return NOTHING;
+      return settlement(locked, 'cancel', [{ type: 'run.cancelled', at: locked.now, ...told }]);
     });
     if (run.status === 'cancelled') this.worker.drop(run.id, 'the run was cancelled');
   }
@@ -103,12 +95,12 @@ export class MoveRuns {
   async interrupt(runId: string, note: CallerNote = {}): Promise<void> {
     const told = readNote(note);
     const run = await this.callers.move(runId, false, (locked) => {
-      if (locked.run.status === 'interrupted') return { result: [] };
+      if (locked.run.status === 'interrupted') return NOTHING;
       requireVerb(locked.run, 'interrupt');
       if (locked.run.status === 'running') return noteInterrupt(locked, told);
       const entries: JournalEntry[] = [{ type: 'run.interrupted', at: locked.now, ...told }];
-      const change: RunChange = { status: 'interrupted', nextAttemptAt: null, interruptRequest: null };
-      return { result: entries, run: { change, entries } };
+      const change: RunChange = { nextAttemptAt: null, interruptRequest: null };
+      return { run: changeStatus(locked.run, 'interrupt', entries, change) };
     });
     if (run.status === 'running') this.worker.interrupt(run.id);
   }
@@ -166,9 +158,9 @@ export class MoveRuns {
 // ---- deciders ----
 
 /** Its owner takes it up; the first who asks is the one who asked. */
-function noteInterrupt({ run, now }: LockedRun, note: CallerNote): Moved {
-  if (run.interruptRequest) return { result: [] };
-  return { result: [], run: { change: { interruptRequest: { at: now, ...note, journaled: false } }, entries: [] } };
+function noteInterrupt({ run, now }: LockedRun, note: CallerNote): RunWrites {
+  if (run.interruptRequest) return NOTHING;
+  return { run: { change: { interruptRequest: { at: now, ...note, journaled: false } }, entries: [] } };
 }
 
 interface Resume {
@@ -177,7 +169,7 @@ interface Resume {
   note: CallerNote;
 }
 
-function decideResume(locked: LockedRun, { maxTotalTokens, takeover, note }: Resume): Moved {
+function decideResume(locked: LockedRun, { maxTotalTokens, takeover, note }: Resume): RunWrites {
   const { run, now, lease } = locked;
   const change: RunChange = {
     // Whoever says go takes an earlier stop back.
@@ -206,7 +198,7 @@ function decideResume(locked: LockedRun, { maxTotalTokens, takeover, note }: Res
       ...(run.owner !== null && { previousOwner: run.owner }),
     };
     const activeMs = run.activeMs + activeTimeOfOwner(locked);
-    return { result: entries, run: { change: { ...change, status: 'pending', wake, activeMs }, entries } };
+    return { run: changeStatus(run, 'seize', entries, { ...change, wake, activeMs }) };
   }
   if (run.status === 'pending' || run.status === 'retry_wait') return keepLimit(locked, maxTotalTokens, note);
   requireVerb(run, 'resume');
@@ -217,18 +209,18 @@ function decideResume(locked: LockedRun, { maxTotalTokens, takeover, note }: Res
       `Run ${run.id} waits for ${open.length} open decisions: ${open.map(({ id }) => id).join(', ')}.`,
       { details: { interactions: open.map(({ id }) => id) } },
     );
-  if (run.waitingFor.includes('budget') && !hasBudgetLeft(run, run.budgetMaxTotalTokens)) return { result: [] };
+  if (run.waitingFor.includes('budget') && !hasBudgetLeft(run, run.budgetMaxTotalTokens)) return NOTHING;
   const entries: JournalEntry[] = [...replaced, { type: 'run.resume_requested', at: now, ...note }];
-  return becomePending(locked, 'resumed', note, entries, change);
+  return becomePending(locked, 'resume', { cause: 'resumed', ...note }, entries, change);
 }
 
 /** An active run without an owner is left to whoever claims it, but a limit that comes with the request holds at once. */
-function keepLimit(locked: LockedRun, maxTotalTokens: number | null, note: CallerNote): Moved {
-  if (maxTotalTokens === null) return { result: [] };
+function keepLimit(locked: LockedRun, maxTotalTokens: number | null, note: CallerNote): RunWrites {
+  if (maxTotalTokens === null) return NOTHING;
   const change = { budgetMaxTotalTokens: maxTotalTokens };
   // An owner whose lease has run out may still be writing: the journal is not ours.
   const entries = locked.run.status === 'running' ? [] : [limitReplaced(locked, maxTotalTokens, note)];
-  return { result: entries, run: { change, entries } };
+  return { run: { change, entries } };
 }
 
 function limitReplaced({ run, now }: LockedRun, maxTotalTokens: number, { by }: CallerNote): JournalEntry {
@@ -237,14 +229,15 @@ function limitReplaced({ run, now }: LockedRun, maxTotalTokens: number, { by }: 
 }
 
 /** The given limit replaces the stored one at once; without anything left the run goes on waiting, and asks for nothing. */
-function decideNewLimit(locked: LockedRun, maxTotalTokens: number, note: CallerNote): Moved {
+function decideNewLimit(locked: LockedRun, maxTotalTokens: number, note: CallerNote): RunWrites {
   const { run, now } = locked;
   const replaced = limitReplaced(locked, maxTotalTokens, note);
   const change = { budgetMaxTotalTokens: maxTotalTokens, interruptRequest: null };
-  if (!hasBudgetLeft(run, maxTotalTokens)) return { result: [replaced], run: { change, entries: [replaced] } };
+  if (!hasBudgetLeft(run, maxTotalTokens)) return { run: { change, entries: [replaced] } };
+  const resumed: JournalEntry[] = [replaced, { type: 'run.resume_requested', at: now, ...note }];
   return (
     stillWaiting(locked, 'budget', [replaced], change) ??
-    becomePending(locked, 'budget', note, [replaced, { type: 'run.resume_requested', at: now, ...note }], change)
+    becomePending(locked, 'resume', { cause: 'budget', ...note }, resumed, change)
   );
 }
 
@@ -253,7 +246,7 @@ function decideResolution(
   state: RunState,
   resolved: Omit<ToolResolved, 'at'>,
   problems: readonly string[],
-): Moved {
+): RunWrites {
   const { run, now } = locked;
   requireVerb(run, 'resolve');
   const blocked = state.calls.filter(({ status }) => status === 'uncertain');
@@ -274,11 +267,11 @@ function decideResolution(
   const totals =
     'notHappened' in resolved.resolution ? {} : { totals: { ...run.totals, results: run.totals.results + 1 } };
   if (left.length === 0) {
-    const moved = becomePending(locked, 'resolved', { by: resolved.by }, [entry]);
-    return { ...moved, run: { ...(moved.run as NonNullable<Moved['run']>), ...totals } };
+    const resumed = becomePending(locked, 'resolve', { cause: 'resolved', by: resolved.by }, [entry]);
+    return { run: { ...resumed.run, ...totals } };
   }
   const attention = run.attention && { ...run.attention, operationKey: left[0] as string, operations: left };
-  return { result: [entry], run: { change: { attention }, entries: [entry], ...totals } };
+  return { run: { change: { attention }, entries: [entry], ...totals } };
 }
 
 // ---- reading what callers gave ----

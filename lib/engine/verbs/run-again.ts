@@ -1,12 +1,13 @@
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { Message } from '../../contracts/message.js';
-import type { LockedRun } from '../../contracts/ports/run-store.port.js';
+import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import type { CallerNote, RetryOptions } from '../../contracts/run-requests.js';
 import type { RunVerb } from '../../contracts/run-transitions.js';
-import type { RunChange, RunRecord } from '../../contracts/run.js';
+import type { RunChange, RunRecord, WakeNote } from '../../contracts/run.js';
 import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
 import { withdrawInbox } from '../settle-run.js';
-import { becomePending, noteOf, requireVerb, type Moved } from './caller-transition.js';
+import { becomePending, requireVerb } from '../transitions.js';
+import { noteOf } from './caller-transition.js';
 import { invalid, isRecord, type FieldProblem } from './read-start-options.js';
 
 /** What `retry` and `restart` were given besides a prompt. */
@@ -28,17 +29,18 @@ export function readRunAgain(options: RetryOptions): RunAgain {
   return { note, maxTurns: isCount ? maxTurns : null };
 }
 
-export function decideRetry(locked: LockedRun, { note, maxTurns }: RunAgain): Moved {
+export function decideRetry(locked: LockedRun, { note, maxTurns }: RunAgain): RunWrites {
   const { run, now } = locked;
   requireVerb(run, 'retry');
   if (run.status === 'failed') requireMeasured(run, 'retry');
   const limit = turnLimit(run, maxTurns, 'retry', run.error?.code === 'MAX_TURNS_EXCEEDED');
   const entries: JournalEntry[] = [{ type: 'run.retried', at: now, ...limit.fact, ...note }];
+  const wake: WakeNote = { cause: 'retried', ...note };
   if (run.status === 'needs_attention')
-    return becomePending(locked, 'retried', note, entries, { interruptRequest: null, ...limit.change });
+    return becomePending(locked, 'retry', wake, entries, { interruptRequest: null, ...limit.change });
   const again = takeHeadAgain(locked, 'retry');
   return {
-    ...becomePending(locked, 'retried', note, entries, {
+    ...becomePending(locked, 'retry', wake, entries, {
       error: null,
       output: null,
       finishedAt: null,
@@ -49,7 +51,7 @@ export function decideRetry(locked: LockedRun, { note, maxTurns }: RunAgain): Mo
 }
 
 /** A new part; attempt and sequence go on rising, the part before is never rewritten. */
-export function decideRestart(locked: LockedRun, messages: Message[], { note, maxTurns }: RunAgain): Moved {
+export function decideRestart(locked: LockedRun, messages: Message[], { note, maxTurns }: RunAgain): RunWrites {
   const { run, now } = locked;
   requireVerb(run, 'restart');
   requireMeasured(run, 'restart');
@@ -71,7 +73,7 @@ export function decideRestart(locked: LockedRun, messages: Message[], { note, ma
     ...(run.deadlineAt !== null && run.deadlineAt <= now && { deadlineAt: null }),
   };
   return {
-    ...becomePending(locked, 'restarted', note, entries, change),
+    ...becomePending(locked, 'restart', { cause: 'restarted', ...note }, entries, change),
     ...again,
     inbox: withdrawInbox(locked, entries),
   };
@@ -81,7 +83,7 @@ export function decideRestart(locked: LockedRun, messages: Message[], { note, ma
  * A settled run may come back to its session only while no later run has started there. A completed one leaves the history until it has completed anew:
  * its messages are no longer those that the session ended with, and nobody may be built on them meanwhile.
  */
-function takeHeadAgain({ run, session }: LockedRun, verb: RunVerb): Pick<Moved, 'session'> {
+function takeHeadAgain({ run, session }: LockedRun, verb: RunVerb): Pick<RunWrites, 'session'> {
   if (!session) return {};
   const isLatest = session.latestCompletedRunId === run.id;
   const history = isLatest ? { latestCompletedRunId: run.precedingRunId } : {};

@@ -1,6 +1,6 @@
 /** A run's token budget in a person's hands: grant adds, deny ends the run, and both are recorded with who did it. */
 import type { JournalEntry } from '../../contracts/journal-entry.js';
-import type { LockedRun } from '../../contracts/ports/run-store.port.js';
+import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import type { BudgetDecision } from '../../contracts/run-requests.js';
 import type { BudgetStatus } from '../../contracts/run-view.js';
 import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
@@ -9,7 +9,8 @@ import type { JournalFold } from '../journal/fold-journal.js';
 import { readRunState } from '../journal/read-whole-journal.js';
 import type { RunWorker } from '../run-worker.js';
 import { settlement } from '../settle-run.js';
-import { becomePending, type CallerTransition, type Moved } from './caller-transition.js';
+import { becomePending } from '../transitions.js';
+import type { CallerTransition } from './caller-transition.js';
 import { notFound } from './read-runs.js';
 import { invalid, isRecord, requireId, type FieldProblem } from './read-start-options.js';
 import { hasBudgetLeft, stillWaiting } from './waiting.js';
@@ -57,7 +58,7 @@ export class RunBudget {
   }
 }
 
-function decideGrant(locked: LockedRun, given: number | undefined, { by, note }: BudgetDecision): Moved {
+function decideGrant(locked: LockedRun, given: number | undefined, { by, note }: BudgetDecision): RunWrites {
   const { run, now } = locked;
   const limit = requireExhausted(locked, 'grant');
   const consumed = run.totals.usage.totalTokens;
@@ -73,13 +74,14 @@ function decideGrant(locked: LockedRun, given: number | undefined, { by, note }:
     ...(note !== undefined && { note }),
   };
   const change = { budgetMaxTotalTokens: maxTotalTokens };
-  if (!hasBudgetLeft(run, maxTotalTokens)) return { result: [granted], run: { change, entries: [granted] } };
+  if (!hasBudgetLeft(run, maxTotalTokens)) return { run: { change, entries: [granted] } };
   return (
-    stillWaiting(locked, 'budget', [granted], change) ?? becomePending(locked, 'budget', { by }, [granted], change)
+    stillWaiting(locked, 'budget', [granted], change) ??
+    becomePending(locked, 'grant', { cause: 'budget', by }, [granted], change)
   );
 }
 
-function decideDenial(locked: LockedRun, { by, note }: BudgetDecision): Moved {
+function decideDenial(locked: LockedRun, { by, note }: BudgetDecision): RunWrites {
   const { run, now } = locked;
   const maxTotalTokens = requireExhausted(locked, 'deny');
   const error = recordedFailure(
@@ -97,7 +99,7 @@ function decideDenial(locked: LockedRun, { by, note }: BudgetDecision): Moved {
     },
     { type: 'run.failed', at: now, error },
   ];
-  return { result: entries, ...settlement(locked, { status: 'failed', error }, entries) };
+  return settlement(locked, 'fail', entries, { error });
 }
 
 /** @returns the limit that was reached */

@@ -5,7 +5,7 @@
 import type { InboxMessage } from '../../contracts/interaction.js';
 import type { JsonValue } from '../../contracts/json.js';
 import type { Message } from '../../contracts/message.js';
-import type { LockedRun } from '../../contracts/ports/run-store.port.js';
+import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import type { SteerOptions, SteerReceipt } from '../../contracts/run-requests.js';
 import { isSettled } from '../../contracts/run-status.js';
 import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
@@ -13,7 +13,8 @@ import { InputRefusedError } from '../../errors/request/input-refused.error.js';
 import { RequestConflictError } from '../../errors/request/request-conflict.error.js';
 import type { EnginePorts } from '../engine-ports.js';
 import type { RunWorker } from '../run-worker.js';
-import type { CallerTransition, Moved } from './caller-transition.js';
+import { NOTHING } from '../transitions.js';
+import type { CallerTransition } from './caller-transition.js';
 import { readMessages } from './read-messages.js';
 import { invalid, isRecord, requireId, type FieldProblem } from './read-start-options.js';
 import { requireFit } from './require-fit.js';
@@ -77,7 +78,7 @@ function accept(
   locked: LockedRun,
   given: Pick<InboxMessage, 'requestId' | 'sender' | 'message'>,
   { digester }: Pick<EnginePorts, 'digester'>,
-): Moved {
+): RunWrites {
   const { run, now } = locked;
   const [before] = locked.inbox;
   if (before?.status === 'withdrawn')
@@ -86,7 +87,7 @@ function accept(
       { details: { runId: run.id, status: run.status, verb: 'steer' } },
     );
   if (before) {
-    if (digester.canonical(before.message) === digester.canonical(given.message)) return { result: [] };
+    if (digester.canonical(before.message) === digester.canonical(given.message)) return NOTHING;
     throw new RequestConflictError(`Request id ${given.requestId} was used for another message to run ${run.id}.`, {
       details: { runId: run.id },
     });
@@ -97,5 +98,5 @@ function accept(
     });
   }
   const order = locked.lastMessageOrder + 1;
-  return { result: [], inbox: [{ ...given, runId: run.id, order, status: 'queued', createdAt: now }] };
+  return { inbox: [{ ...given, runId: run.id, order, status: 'queued', createdAt: now }] };
 }

@@ -1,9 +1,8 @@
 /** A `waiting` run wakes when the last of the things it waits for is there, and not before. */
 import type { JournalEntry } from '../../contracts/journal-entry.js';
-import type { LockedRun } from '../../contracts/ports/run-store.port.js';
+import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import type { WaitReason } from '../../contracts/run-status.js';
 import type { RunChange, RunRecord } from '../../contracts/run.js';
-import type { Moved } from './caller-transition.js';
 
 export function hasBudgetLeft(run: RunRecord, limit: number | null): boolean {
   return limit === null || run.totals.usage.totalTokens < limit;
@@ -18,7 +17,7 @@ export function stillWaiting(
   gone: WaitReason,
   entries: JournalEntry[],
   change: RunChange = {},
-): Moved | null {
+): RunWrites | null {
   const left = locked.run.waitingFor.filter((reason) => reason !== gone);
-  return left.length === 0 ? null : { result: entries, run: { change: { ...change, waitingFor: left }, entries } };
+  return left.length === 0 ? null : { run: { change: { ...change, waitingFor: left }, entries } };
 }
