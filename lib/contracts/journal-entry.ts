@@ -196,12 +196,6 @@ export interface ModelStarted extends At {
   /** Chain digest over all that was sent before. */
   digest: string;
 }
-export interface ModelDelta extends At {
-  type: 'model.delta';
-  key: string;
-  attempt: number;
-  delta: JsonValue;
-}
 export interface ModelAttemptFailed extends At {
   type: 'model.attempt_failed';
   key: string;
@@ -345,7 +339,6 @@ export type JournalEntry =
   | RunSteered
   | InstructionsEvaluated
   | ModelStarted
-  | ModelDelta
   | ModelAttemptFailed
   | ModelCompleted
   | ToolStarted

@@ -172,7 +172,6 @@ export interface ListOptions extends ListFilter {
   status?: RunStatus | readonly RunStatus[];
   /** With `status`: what fits both. */
   phase?: RunPhase;
-  parentRunId?: string;
 }
 
 export interface EventOptions {

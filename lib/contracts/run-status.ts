@@ -57,7 +57,7 @@ export function isSettled(status: RunStatus): boolean {
 }
 
 /** What a `waiting` run waits for. */
-export type WaitReason = 'approval' | 'question' | 'budget' | 'child' | 'timer' | 'signal';
+export type WaitReason = 'approval' | 'question' | 'budget';
 
 /** Why recovery stopped rather than guessed. */
 export type AttentionReason =

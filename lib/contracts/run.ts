@@ -85,7 +85,6 @@ export interface RunRecord {
   version: string;
   definitionHash: string;
   contractVersion: number;
-  parentRunId: string | null;
 
   sessionId: string | null;
   sessionMode: SessionMode | null;
@@ -202,7 +201,6 @@ export type RunSummary = Pick<
   | 'waitingFor'
   | 'attention'
   | 'sessionId'
-  | 'parentRunId'
   | 'actor'
   | 'attempt'
   | 'sequence'

@@ -64,7 +64,6 @@ const OPTIONAL: Record<string, Call> = {
   'steer (requestId)': (runs, id) => runs.steer('r', 'go left', { sender: by, requestId: id }),
   'list (sessionId)': (runs, id) => runs.list({ sessionId: id }),
   'list (agent)': (runs, id) => runs.list({ agent: id }),
-  'list (parentRunId)': (runs, id) => runs.list({ parentRunId: id }),
   'list (actor)': (runs, id) => runs.list({ actor: id }),
   'list (after)': (runs, id) => runs.list({ after: id }),
   'list (metadata key)': (runs, id) => runs.list({ metadata: { [typeof id === 'symbol' ? 'a b' : String(id)]: 'x' } }),

@@ -13,16 +13,7 @@
 import type { Offer } from '../agent-definition.js';
 import type { InboxMessage, Interaction, InteractionKind, InteractionStatus } from '../interaction.js';
 import type { JournalEntry, SequencedEntry } from '../journal-entry.js';
-import type {
-  RunChange,
-  RunMetadata,
-  RunRecord,
-  RunSummary,
-  RunTotals,
-  SessionChange,
-  SessionMode,
-  SessionRecord,
-} from '../run.js';
+import type { RunChange, RunMetadata, RunRecord, RunSummary, RunTotals, SessionChange, SessionRecord } from '../run.js';
 import type { RunStatus } from '../run-status.js';
 
 /** What a store can do; boot checks depend on it. */
@@ -270,7 +261,6 @@ interface PageQuery {
 
 export interface ListQuery extends PageQuery {
   statuses?: readonly RunStatus[];
-  parentRunId?: string;
 }
 
 export interface Page<T> {
@@ -380,5 +370,3 @@ export abstract class RunStore {
   /** For `transactional` tools. @throws InvalidConfigurationError where `traits.transactions` is false */
   abstract openToolTransaction(): ToolTransaction;
 }
-
-export type { SessionMode };

@@ -13,12 +13,12 @@ const DEFAULT_PAGE = 50;
 export function readListOptions(options: ListOptions): ListQuery {
   requireOptions(options);
   const problems: FieldProblem[] = [];
-  const { status, phase, parentRunId, ...shared } = options;
+  const { status, phase, ...shared } = options;
   const wanted = readStatuses(status, RUN_STATUSES, problems);
   if (phase !== undefined && !RUN_PHASES.includes(phase))
     problems.push({ field: 'phase', problem: `must be one of ${RUN_PHASES.join(', ')}` });
   const statuses = phase === undefined ? wanted : statusesOf(phase).filter((one) => wanted?.includes(one) ?? true);
-  const query = { ...readFilter(shared, problems), ...readTexts({ parentRunId }, problems), ...given({ statuses }) };
+  const query = { ...readFilter(shared, problems), ...given({ statuses }) };
   if (problems.length > 0) throw invalid(problems);
   return query;
 }

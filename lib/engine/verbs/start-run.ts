@@ -326,7 +326,6 @@ function newRun(draft: Draft, now: number): RunRecord {
     version: agent.version,
     definitionHash: agent.hash,
     contractVersion: CONTRACT_VERSION,
-    parentRunId: null,
     sessionId: input.sessionId,
     sessionMode: input.sessionId === null ? null : agent.sessionMode,
     sessionOrder: null,

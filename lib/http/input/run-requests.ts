@@ -70,11 +70,6 @@ export function readEventQuery(query: unknown): EventOptions {
   );
 }
 
-/** For routes without a query. */
-export function readNothing(query: unknown): void {
-  RequestFields.read(query, () => undefined);
-}
-
 export interface ResumeBody {
   budget?: { maxTotalTokens: number };
   allowRunningTakeover?: boolean;

@@ -70,7 +70,6 @@ export function list(tables: ImageTables, query: ListQuery): Page<RunSummary> {
       (query.sessionId === undefined || run.sessionId === query.sessionId) &&
       (query.agent === undefined || run.agent === query.agent) &&
       (query.statuses === undefined || query.statuses.includes(run.status)) &&
-      (query.parentRunId === undefined || run.parentRunId === query.parentRunId) &&
       isCreatedWithin(run, query) &&
       fits(run) &&
       (place === undefined || byAge(run, place) < 0),
@@ -175,7 +174,6 @@ function summaryOf(run: RunRecord): RunSummary {
     waitingFor: run.waitingFor,
     attention: run.attention,
     sessionId: run.sessionId,
-    parentRunId: run.parentRunId,
     actor: run.actor,
     attempt: run.attempt,
     sequence: run.sequence,

@@ -35,7 +35,6 @@ function placesOfPage(dialect: Dialect, wanted: ListQuery): Fragment {
   const filter = new Filter()
     .key('r.session_id', wanted.sessionId)
     .key('r.agent', wanted.agent)
-    .key('r.parent_run_id', wanted.parentRunId)
     .text('r.actor_id', wanted.actorId);
   const joins = joinMetadata(dialect, filter, 'r.id', metadata);
   // Equal to those of the run, and in the index that is walked then.
@@ -70,10 +69,9 @@ function walking(dialect: Dialect, wanted: ListQuery): string {
 }
 
 /** Indexes over the keys that are asked for. */
-function keysOf({ sessionId, parentRunId, actorId, agent }: ListQuery): string[] {
+function keysOf({ sessionId, actorId, agent }: ListQuery): string[] {
   return [
     ...(sessionId === undefined ? [] : ['agent_runs_session_list']),
-    ...(parentRunId === undefined ? [] : ['agent_runs_parent']),
     ...(actorId === undefined ? [] : ['agent_runs_actor']),
     ...(agent === undefined ? [] : ['agent_runs_agent']),
   ];

@@ -67,11 +67,11 @@ export const listingCases: readonly StoreCase[] = [
     },
   ),
 
-  storeCase('STO-8', 'filters select by session, agent, status and parent, alone and together', async ({ store }) => {
+  storeCase('STO-8', 'filters select by session, agent and status, alone and together', async ({ store }) => {
     await submit(store, { id: 'run-1', sessionId: 's-1', createdAt: AT + 5 });
     await submit(store, { id: 'run-2', sessionId: 's-1', agent: 'billing', createdAt: AT + 4 });
-    await submit(store, { id: 'run-3', sessionId: 'S-1', parentRunId: 'run-1', createdAt: AT + 3 });
-    await submit(store, { id: 'run-4', status: 'failed', parentRunId: 'run-1', createdAt: AT + 2 });
+    await submit(store, { id: 'run-3', sessionId: 'S-1', createdAt: AT + 3 });
+    await submit(store, { id: 'run-4', status: 'failed', createdAt: AT + 2 });
     await submit(store, { id: 'run-5', status: 'waiting', createdAt: AT + 1 });
     const expected: [Omit<ListQuery, 'limit'>, string[]][] = [
       [{}, ['run-1', 'run-2', 'run-3', 'run-4', 'run-5']],
@@ -86,8 +86,6 @@ export const listingCases: readonly StoreCase[] = [
       [{ statuses: ['failed'] }, ['run-4']],
       [{ statuses: ['failed', 'waiting', 'queued'] }, ['run-2', 'run-4', 'run-5']],
       [{ statuses: [] }, []],
-      [{ parentRunId: 'run-1' }, ['run-3', 'run-4']],
-      [{ parentRunId: 'run-1', statuses: ['pending'] }, ['run-3']],
       [{ sessionId: 's-1', agent: 'support', statuses: ['pending'] }, ['run-1']],
     ];
     for (const [query, ids] of expected) {
@@ -254,7 +252,7 @@ export const listingCases: readonly StoreCase[] = [
         id: 'run-1',
         status: 'needs_attention',
         attention: { reason: 'limit', detail: 'too large' as RecordedText },
-        waitingFor: ['timer'],
+        waitingFor: ['budget'],
         output: { secret },
         error: { code: 'X', message: secret as RecordedText },
         wake: { cause: 'retried', reason: secret },
@@ -276,7 +274,6 @@ export const listingCases: readonly StoreCase[] = [
       'attention',
       'sessionId',
       'actor',
-      'parentRunId',
       'attempt',
       'sequence',
       'totals',

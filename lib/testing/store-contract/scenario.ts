@@ -25,13 +25,13 @@ export function totalsOf(results: number): RunTotals {
 }
 
 /** An entry that carries any value. */
-export function note(delta: JsonValue): JournalEntry {
-  return { type: 'model.delta', at: 1_700_000_000_001, key: 'r1.m1', attempt: 1, delta };
+export function note(output: JsonValue): JournalEntry {
+  return { type: 'tool.completed', at: 1_700_000_000_001, key: 'r1.m1.t0', output };
 }
 
 /** The values of entries made by {@link note}. */
 export function notesOf(entries: readonly JournalEntry[]): JsonValue[] {
-  return entries.flatMap((entry) => (entry.type === 'model.delta' ? [entry.delta] : []));
+  return entries.flatMap((entry) => (entry.type === 'tool.completed' ? [entry.output] : []));
 }
 
 /** A pending run of its own request, without a session. */
@@ -44,7 +44,6 @@ export function aRun(now: number, overrides: Partial<RunRecord> = {}): RunRecord
     version: OFFER.version,
     definitionHash: 'hash-1',
     contractVersion: 1,
-    parentRunId: null,
     sessionId: null,
     sessionMode: null,
     sessionOrder: null,

@@ -32,7 +32,6 @@ export const submissionCases: readonly StoreCase[] = [
     const { now } = await store.due({ offers: [], contractVersion: 1, limit: 0, takeovers: false, held: [] });
     const full = aRun(now, {
       id: 'run-full',
-      parentRunId: 'run-parent',
       sessionId: null,
       historyRunId: 'run-0',
       precedingRunId: 'run-0',

@@ -252,7 +252,7 @@ export const transitionCases: readonly StoreCase[] = [
       historyCaptured: false,
       precedingRunId: 'run-0',
       status: 'needs_attention',
-      waitingFor: ['approval', 'question', 'budget', 'child', 'timer', 'signal'],
+      waitingFor: ['approval', 'question', 'budget'],
       attention: { reason: 'limit', detail: 'too much' as RecordedText },
       attempt: 4,
       owner: 'worker-1',

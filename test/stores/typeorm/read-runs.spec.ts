@@ -34,7 +34,7 @@ describe('a run whose rows are damaged', () => {
   it.each([
     ['no JSON', '[{"type":"sk-secret'],
     ['no array', '{}'],
-    ['fewer entries than it was written with', '[{"type":"model.delta"}]'],
+    ['fewer entries than it was written with', '[{"type":"tool.completed"}]'],
   ])('STO-4: is unreadable from a journal row on that holds %s, and only that run is', async (_what, text) => {
     await damage('entries', text, 5);
     expect((await store.readJournal('run-1', 0, 4))?.entries).toHaveLength(4);

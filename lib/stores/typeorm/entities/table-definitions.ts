@@ -79,7 +79,6 @@ const runs: TableDefinition = {
     column('results_at_claim', 'count'),
     column('restarts', 'count'),
     column('budget_max_total_tokens', 'number', nullable),
-    column('parent_run_id', 'key', nullable),
     column('session_id', 'key', nullable),
     column('session_mode', 'word', nullable),
     column('session_order', 'count', nullable),
@@ -114,11 +113,6 @@ const runs: TableDefinition = {
     { name: 'agent_runs_list', columns: ['created_at', 'id'] },
     { name: 'agent_runs_agent', columns: ['agent', 'status', 'created_at', 'id'] },
     { name: 'agent_runs_actor', columns: ['actor_id', 'status', 'created_at', 'id'], ...whereSet('actor_id') },
-    {
-      name: 'agent_runs_parent',
-      columns: ['parent_run_id', 'status', 'created_at', 'id'],
-      ...whereSet('parent_run_id'),
-    },
     { name: 'agent_runs_session', columns: ['session_id', 'status', 'session_order'], ...whereSet('session_id') },
     {
       name: 'agent_runs_session_list',

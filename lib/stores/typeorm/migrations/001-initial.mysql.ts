@@ -31,7 +31,6 @@ export function initialMysql(qualify: (table: string) => string): readonly strin
       results_at_claim int NOT NULL,
       restarts int NOT NULL,
       budget_max_total_tokens bigint NULL,
-      parent_run_id varchar(191) ${ASCII} NULL,
       session_id varchar(191) ${ASCII} NULL,
       session_mode varchar(32) ${ASCII} NULL,
       session_order int NULL,
@@ -61,7 +60,6 @@ export function initialMysql(qualify: (table: string) => string): readonly strin
       KEY agent_runs_list (created_at, id),
       KEY agent_runs_agent (agent, status, created_at, id),
       KEY agent_runs_actor (actor_id, status, created_at, id),
-      KEY agent_runs_parent (parent_run_id, status, created_at, id),
       KEY agent_runs_session (session_id, status, session_order),
       KEY agent_runs_session_list (session_id, status, created_at, id)
     ) ${TABLE}`,

@@ -31,7 +31,6 @@ export function initialPostgres(qualify: (table: string) => string): readonly st
       results_at_claim integer NOT NULL,
       restarts integer NOT NULL,
       budget_max_total_tokens bigint,
-      parent_run_id varchar(191) COLLATE "C",
       session_id varchar(191) COLLATE "C",
       session_mode varchar(32) COLLATE "C",
       session_order integer,
@@ -62,7 +61,6 @@ export function initialPostgres(qualify: (table: string) => string): readonly st
     `CREATE INDEX IF NOT EXISTS agent_runs_list ON ${qualify('agent_runs')} (created_at, id)`,
     `CREATE INDEX IF NOT EXISTS agent_runs_agent ON ${qualify('agent_runs')} (agent, status, created_at, id)`,
     `CREATE INDEX IF NOT EXISTS agent_runs_actor ON ${qualify('agent_runs')} (actor_id, status, created_at, id) WHERE actor_id IS NOT NULL`,
-    `CREATE INDEX IF NOT EXISTS agent_runs_parent ON ${qualify('agent_runs')} (parent_run_id, status, created_at, id) WHERE parent_run_id IS NOT NULL`,
     `CREATE INDEX IF NOT EXISTS agent_runs_session ON ${qualify('agent_runs')} (session_id, status, session_order) WHERE session_id IS NOT NULL`,
     `CREATE INDEX IF NOT EXISTS agent_runs_session_list ON ${qualify('agent_runs')} (session_id, status, created_at, id) WHERE session_id IS NOT NULL`,
     `CREATE TABLE IF NOT EXISTS ${qualify('agent_run_journal')} (

@@ -25,7 +25,6 @@ export const INITIAL_SQLITE: readonly string[] = [
     "results_at_claim" integer NOT NULL,
     "restarts" integer NOT NULL,
     "budget_max_total_tokens" bigint,
-    "parent_run_id" varchar(191),
     "session_id" varchar(191),
     "session_mode" varchar(32),
     "session_order" integer,
@@ -55,7 +54,6 @@ export const INITIAL_SQLITE: readonly string[] = [
   `CREATE INDEX IF NOT EXISTS "agent_runs_list" ON "agent_runs" ("created_at", "id")`,
   `CREATE INDEX IF NOT EXISTS "agent_runs_agent" ON "agent_runs" ("agent", "status", "created_at", "id")`,
   `CREATE INDEX IF NOT EXISTS "agent_runs_actor" ON "agent_runs" ("actor_id", "status", "created_at", "id") WHERE actor_id IS NOT NULL`,
-  `CREATE INDEX IF NOT EXISTS "agent_runs_parent" ON "agent_runs" ("parent_run_id", "status", "created_at", "id") WHERE parent_run_id IS NOT NULL`,
   `CREATE INDEX IF NOT EXISTS "agent_runs_session" ON "agent_runs" ("session_id", "status", "session_order") WHERE session_id IS NOT NULL`,
   `CREATE INDEX IF NOT EXISTS "agent_runs_session_list" ON "agent_runs" ("session_id", "status", "created_at", "id") WHERE session_id IS NOT NULL`,
   `CREATE TABLE IF NOT EXISTS "agent_run_journal" (

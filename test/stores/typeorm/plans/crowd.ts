@@ -25,7 +25,6 @@ export const COMMON_TENANT = 'common';
 export const RARE_TENANT = 'rare';
 /** A session with a tenth of the settled runs in it. */
 export const LONG_SESSION = 'long-session';
-export const PARENT = 'settled-1';
 
 const HOUR_MS = 3_600_000;
 
@@ -57,7 +56,7 @@ export class Crowd {
       deadline_at: ago(`${HOUR_MS} - g.n * 10`),
       session_id: `CASE WHEN MOD(g.n, 10) = 0 THEN '${LONG_SESSION}' ELSE CONCAT('session-', ${this.whole('g.n / 5')}) END`,
       session_order: 'g.n',
-      parent_run_id: `CASE WHEN MOD(g.n, 20) = 0 THEN '${PARENT}' ELSE NULL END`,
+      preceding_run_id: `CASE WHEN MOD(g.n, 20) = 0 THEN 'settled-1' ELSE NULL END`,
     });
     await this.journals('settled', size.journalRowsEach);
     await this.runs(waiting, {
@@ -107,7 +106,7 @@ export class Crowd {
 
   /** Between 300 and 400 bytes a row, as the workload of the benchmark leaves them. */
   private async journals(prefix: string, rowsEach: number): Promise<void> {
-    const text = `CONCAT('[{"type":"model.delta","at":', t.created_at, ',"key":"r1.m', g.n, '","attempt":1,"delta":"', REPEAT('d', 300), '"}]')`;
+    const text = `CONCAT('[{"type":"tool.completed","at":', t.created_at, ',"key":"r1.m', g.n, '.t0","output":"', REPEAT('d', 300), '"}]')`;
     await this.insert(
       'agent_run_journal',
       {
