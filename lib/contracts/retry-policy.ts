@@ -10,9 +10,17 @@ export interface RetryPolicy {
   maxRetryAfterMs: number;
 }
 
-/** Ms to wait after the n-th failure in a row, from 1. */
-export function ownDelay({ initialDelayMs, maxDelayMs }: RetryPolicy, failures: number): number {
-  return Math.min(maxDelayMs, initialDelayMs * 2 ** Math.min(failures - 1, 52));
+/**
+ * Ms to wait after the n-th failure in a row: the initial delay, doubled with each further failure up to the maximum.
+ * @param failures from 1
+ * @param random from 0 to 1; spreads callers that failed together over the second half of the delay. Default: not spread.
+ */
+export function backoff(
+  { initialDelayMs, maxDelayMs }: Pick<RetryPolicy, 'initialDelayMs' | 'maxDelayMs'>,
+  failures: number,
+  random = 1,
+): number {
+  return Math.min(maxDelayMs, initialDelayMs * 2 ** Math.min(failures - 1, 52)) * (0.5 + random / 2);
 }
 
 export const DEFAULT_RETRY_POLICY: Readonly<RetryPolicy> = Object.freeze({

@@ -5,7 +5,7 @@
 import type { JournalEntry } from '../contracts/journal-entry.js';
 import type { UserMessage } from '../contracts/message.js';
 import type { LockedRun, RunWrites, TransitionDecision } from '../contracts/ports/run-store.port.js';
-import { ownDelay } from '../contracts/retry-policy.js';
+import { backoff } from '../contracts/retry-policy.js';
 import type { ClaimCause, RunChange, WakeNote } from '../contracts/run.js';
 import type { Attention } from '../contracts/run-status.js';
 import { isAwaited, takenUp } from './interactions.js';
@@ -121,7 +121,7 @@ export function decidePutBack(
   }
   const recoveries = recoveriesAfter(locked);
   if (recoveries > maxRecoveries) return exhausted(locked, maxRecoveries);
-  const delayMs = ownDelay(run.frozen.modelRetry, recoveries);
+  const delayMs = backoff(run.frozen.modelRetry, recoveries);
   const nextAttemptAt = now + delayMs;
   const entries: JournalEntry[] = [{ type: 'run.backing_off', at: now, key: null, nextAttemptAt, delayMs }];
   return {

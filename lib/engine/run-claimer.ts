@@ -1,18 +1,16 @@
-/**
- * Prepares and makes a claim: everything that can fail is done before the run's status changes, so that a journal nobody can read or a definition nobody
- * has costs no attempt. The first step's intents travel with the claim.
- */
 import type { AgentDefinition } from '../contracts/agent-definition.js';
 import type { UserMessage } from '../contracts/message.js';
 import type { JournalEntry } from '../contracts/journal-entry.js';
 import type { RunWrites } from '../contracts/ports/run-store.port.js';
 import type { Attention, RunStatus } from '../contracts/run-status.js';
 import type { RunRecord } from '../contracts/run.js';
-import { AgentRunsError } from '../errors/agent-runs.error.js';
+import { backoff } from '../contracts/retry-policy.js';
+import type { DueAnswer } from '../contracts/ports/run-store.port.js';
 import { decideClaim, isClaimable } from './claim-run.js';
 import type { EnginePorts } from './engine-ports.js';
-import { actionFacts, IntentWriter } from './execution/intents.js';
+import { actionFacts, intentsOf } from './execution/intents.js';
 import type { Claimed } from './execution/attempt.js';
+import { failureOf } from './failure.js';
 import type { JournalFold } from './journal/fold-journal.js';
 import { catchUp, readRunState } from './journal/read-whole-journal.js';
 import type { RunState } from './journal/run-state.js';
@@ -21,6 +19,7 @@ import { effectsNote } from './session-effects.js';
 import { readHistory } from './sessions.js';
 import { changeStatus, NOTHING, type Transitions } from './transitions.js';
 import { recordedText } from './values/recorded-error.js';
+import { thrownMessage } from './values/thrown-value.js';
 
 interface Prepared {
   agent: AgentDefinition;
@@ -28,9 +27,13 @@ interface Prepared {
   historyRunId: string | null;
   note: UserMessage | null;
   begun: NextAction | null;
-  intents: ReturnType<IntentWriter['write']>;
+  intents: JournalEntry[];
 }
 
+/**
+ * Prepares and makes a claim: everything that can fail is done before the run's status changes, so that an unreadable journal or a missing definition costs
+ * no attempt. The first step's intents travel with the claim.
+ */
 export class RunClaimer {
   constructor(
     private readonly ports: EnginePorts,
@@ -103,11 +106,11 @@ export class RunClaimer {
         historyRunId,
         note,
         begun: joins ? action : null,
-        intents: joins ? new IntentWriter(this.ports, agent).write(action, read.state) : [],
+        intents: joins ? intentsOf(action, read.state, agent, this.ports) : [],
       };
     } catch (error) {
-      if (!AgentRunsError.is(error, 'JOURNAL_CORRUPT')) throw error;
-      await this.blockCorrupt(run.id, error.message);
+      if (failureOf(error) !== 'corrupt') throw error;
+      await this.blockCorrupt(run.id, thrownMessage(error));
       return null;
     }
   }
@@ -147,4 +150,57 @@ const NOTHING_IN_FLIGHT: ReadonlySet<string> = new Set();
 function totalsAfter({ state, begun }: Prepared): RunState['totals'] {
   const isNew = begun?.do === 'call_model' && state.model?.key !== begun.key;
   return isNew ? { ...state.totals, turn: state.totals.turn + 1 } : state.totals;
+}
+
+/** A poll asks for at most so many runs per free slot: as many workers share a queue without trying the same runs. */
+const MAX_SPREAD = 32;
+/** Ms after the first poll in which others were faster. */
+const LOST_POLL_MS = 10;
+
+export type Claimable = DueAnswer['claimable'][number];
+
+/**
+ * Spreads the claims of workers that share a queue. Alone a worker takes the runs in their order. Where others are faster with what it has found, it asks for
+ * more, takes any of them, and comes back to the front step by step.
+ */
+export class ClaimSpread {
+  /** Runs that a poll asks for, per free slot: those in front are wanted by all. */
+  private spread = 1;
+  /** Polls in a row that found runs and could claim none of them: others are claiming them. */
+  private lostPolls = 0;
+
+  constructor(private readonly random: () => number) {}
+
+  /** How many runs a poll asks for. */
+  limit(slots: number): number {
+    return slots * this.spread;
+  }
+
+  /** As many as there are slots: the first ones, or where others are after those, any of them. */
+  sample(claimable: readonly Claimable[], slots: number): Claimable[] {
+    if (this.spread === 1 || claimable.length <= slots) return claimable.slice(0, slots);
+    const drawn = claimable.map((run) => ({ run, order: this.random() })).sort((a, b) => a.order - b.order);
+    return drawn.slice(0, slots).map(({ run }) => run);
+  }
+
+  /** Wider at once where others were faster, and narrower again step by step. */
+  record(tried: number, claimed: number): void {
+    if (claimed < tried / 2) this.spread = Math.min(MAX_SPREAD, this.spread * 4);
+    else if (claimed === tried) this.spread = Math.max(1, this.spread - 1);
+    this.lostPolls = tried > 0 && claimed === 0 ? this.lostPolls + 1 : 0;
+  }
+
+  /** There was nothing to try for, or no answer. */
+  reset(): void {
+    this.lostPolls = 0;
+  }
+
+  /**
+   * Ms until the next poll where all was lost to others, who are done with it by then; growing where somebody holds the rows for long. Null where it was not.
+   * @param maxDelayMs the interval of polls
+   */
+  pauseMs(maxDelayMs: number): number | null {
+    if (this.lostPolls === 0) return null;
+    return backoff({ initialDelayMs: LOST_POLL_MS, maxDelayMs }, this.lostPolls, this.random());
+  }
 }

@@ -1,14 +1,10 @@
-/**
- * Executes runs in this process: polls, claims what fits, keeps the lease, notices what others did to its runs, and lets go in an orderly way.
- * Never throws from a tick; store trouble makes it wait (I10), a broken promise makes it stop for good.
- */
 import type { HeldRunState } from '../contracts/ports/run-store.port.js';
 import type { RecordedText } from '../contracts/recorded-text.js';
 import type { RunStatus } from '../contracts/run-status.js';
-import { CONTRACT_VERSION, type RunRecord } from '../contracts/run.js';
+import { CONTRACT_VERSION } from '../contracts/run.js';
 import type { WorkerStatus } from '../contracts/run-view.js';
-import { AgentRunsError } from '../errors/agent-runs.error.js';
-import { endedWithin } from './ended-within.js';
+import { endedWithin } from './timed-call.js';
+import { failureOf } from './failure.js';
 import type { EnginePorts } from './engine-ports.js';
 import { decidePutBack } from './claim-run.js';
 import { RunExecution } from './execution/run-execution.js';
@@ -16,25 +12,29 @@ import type { Claimed, ExecutionHooks } from './execution/attempt.js';
 import type { JournalFold } from './journal/fold-journal.js';
 import { WorkerLease } from './worker-lease.js';
 import type { LifecyclePublisher } from './lifecycle-publisher.js';
-import { RunClaimer } from './run-claimer.js';
+import { ClaimSpread, RunClaimer, type Claimable } from './run-claimer.js';
 import type { RunWaits } from './run-waits.js';
-import { SharedQueue, type Claimable } from './shared-queue.js';
 import type { Transitions } from './transitions.js';
 import { recordedError, recordedText } from './values/recorded-error.js';
 import { thrownMessage } from './values/thrown-value.js';
 
-/** After calls in flight were told to stop, how long a shutdown still waits for them. */
+/** How long a shutdown still waits for calls in flight that it has aborted. */
 const ABORT_GRACE_MS = 1_000;
 
+/**
+ * Executes runs in this process: polls, claims what fits, keeps the lease, notices what others did to its runs, and lets go in an orderly way.
+ * A tick never throws; store trouble makes the worker wait (I10), a broken promise of the store makes it stop for good.
+ */
 export class RunWorker {
   readonly workerId: string;
   private readonly executions = new Map<string, RunExecution>();
   /** Ids being claimed or started here: not to be claimed twice, and counted as taken slots. */
   private readonly claiming = new Set<string>();
   /** Runs that may be ours without being executed: of a claim whose answer was lost, or (true) of an attempt that ended without its transition. */
-  private readonly doubtful = new Map<string, boolean>();
+  private readonly unconfirmedClaims = new Map<string, boolean>();
   private readonly lease: WorkerLease;
   private readonly claimer: RunClaimer;
+  private readonly hooks: ExecutionHooks;
   private readonly timers = new Set<() => void>();
   private state: 'off' | 'running' | 'paused' | 'draining' | 'failed' = 'off';
   private failure: Error | null = null;
@@ -42,12 +42,13 @@ export class RunWorker {
   private takeovers = true;
   /** The last look claimed everything there was. What becomes claimable in this process wakes it, what does elsewhere is found by the poll. */
   private sawEnd = false;
-  private readonly queue: SharedQueue;
+  private readonly spread: ClaimSpread;
   private ticking: Promise<void> | null = null;
   private tickAgain = false;
   private idleMs: number;
   private cancelPoll: () => void = () => undefined;
   private draining: Promise<void> | null = null;
+  private onIdle: () => void = () => undefined;
 
   constructor(
     private readonly ports: EnginePorts,
@@ -58,13 +59,19 @@ export class RunWorker {
   ) {
     this.workerId = `${ports.options.workerName}-${ports.ids.id()}`;
     this.idleMs = ports.options.pollMs;
-    this.queue = new SharedQueue(() => ports.ids.random());
+    this.spread = new ClaimSpread(() => ports.ids.random());
     this.claimer = new RunClaimer(ports, fold, transitions, this.workerId);
     this.lease = new WorkerLease(ports, this.workerId, () => ports.catalog.offers(), {
       onLost: () => this.letGo('the lease is running out'),
       onRegained: () => this.wake(),
       onBroken: (error) => this.break(error),
     });
+    this.hooks = {
+      publisher,
+      lease: this.lease,
+      onBroken: (error) => this.break(error),
+      onClaimable: (afterMs) => this.wakeAfter(afterMs),
+    };
   }
 
   /** First heartbeat, then claiming. Called once by the module at bootstrap; with `worker: false` does nothing. */
@@ -147,14 +154,20 @@ export class RunWorker {
 
   /** A message of this process waits for it. */
   noticeInbox(runId: string): void {
-    this.executions.get(runId)?.noticeInbox();
+    const execution = this.executions.get(runId);
+    if (execution) execution.inboxWaiting = true;
   }
 
   /** A slot for a run that is about to be created here; null when there is none. The caller must `adopt` or release it. */
   reserve(runId: string): (() => void) | null {
     if (this.state !== 'running' || !this.lease.isHeld() || this.freeSlots() === 0) return null;
     this.claiming.add(runId);
-    return () => this.claiming.delete(runId);
+    return () => this.stopClaiming(runId);
+  }
+
+  private stopClaiming(runId: string): void {
+    this.claiming.delete(runId);
+    this.checkIdle();
   }
 
   /** A run of this process waits for this one, and left its slot: to it, before others, if it is claimable. */
@@ -169,20 +182,21 @@ export class RunWorker {
 
   /** The create's answer was lost: the run may exist, claimed by us. */
   addUnconfirmedClaim(runId: string): void {
-    this.doubtful.set(runId, this.doubtful.get(runId) ?? false);
+    this.unconfirmedClaims.set(runId, this.unconfirmedClaims.get(runId) ?? false);
   }
 
   /** Executes a run that was claimed for this worker. */
   adopt(claimed: Claimed): void {
-    const execution = new RunExecution(this.ports, this.fold, claimed, this.hooks());
-    this.executions.set(execution.id, execution);
-    this.claiming.delete(execution.id);
+    const execution = new RunExecution(this.ports, this.fold, claimed, this.hooks);
+    const { id, sessionId } = claimed.run;
+    this.executions.set(id, execution);
+    this.claiming.delete(id);
     void execution.ended.then((end) => {
-      if (this.executions.get(execution.id) === execution) this.executions.delete(execution.id);
+      if (this.executions.get(id) === execution) this.executions.delete(id);
+      this.checkIdle();
       // Lost, but perhaps to nobody: a run that is still ours must not stay running with a live lease and no one at work (I11).
-      if (end === 'lost') this.doubtful.set(execution.id, true);
-      const leavesWork = end === 'lost' || end === 'handed_over' || claimed.run.sessionId !== null;
-      if (leavesWork || !this.sawEnd) this.wake();
+      if (end === 'lost') this.unconfirmedClaims.set(id, true);
+      if (end === 'lost' || end === 'handed_over' || sessionId !== null || !this.sawEnd) this.wake();
     });
     // What was claimed as the shutdown began is put back without a step.
     if (this.state === 'draining' || !this.lease.isHeld()) execution.park();
@@ -212,25 +226,25 @@ export class RunWorker {
     if (this.state === 'off' || this.state === 'failed') return false;
     this.sawEnd = false;
     this.lease.confirm();
-    await this.resolveDoubts();
+    await this.resolveUnconfirmed();
     const limit = this.state === 'running' && this.lease.isHeld() ? this.freeSlots() : 0;
     const held = [...this.executions.keys()];
     if (limit === 0 && held.length === 0) {
-      this.queue.rest();
+      this.spread.reset();
       return false;
     }
     const takeovers = this.takeovers;
     const answer = await this.ports.store.due({
       offers: this.ports.catalog.offers(),
       contractVersion: CONTRACT_VERSION,
-      limit: this.queue.limit(limit),
+      limit: this.spread.limit(limit),
       takeovers,
       held,
     });
     this.lookAfter(held, answer.held);
     // Slots may have gone to runs that were started here meanwhile, and a shutdown may have begun: it would not wait for what is claimed now.
     const isClaiming = this.state === 'running';
-    const fresh = this.queue.pick(
+    const fresh = this.spread.sample(
       answer.claimable.filter(({ id }) => isClaiming && !this.holds(id)),
       this.freeSlots(),
     );
@@ -240,7 +254,7 @@ export class RunWorker {
     const failed = claims.find((claim) => claim.status === 'rejected');
     if (failed) throw failed.reason;
     const claimed = claims.filter((claim) => claim.status === 'fulfilled' && claim.value).length;
-    this.queue.learn(fresh.length, claimed);
+    this.spread.record(fresh.length, claimed);
     this.sawEnd = answer.claimable.length < limit && claimed === answer.claimable.length;
     // More may be due than one turn could ask for. A turn that claimed nothing does not repeat itself: the rows are held by somebody.
     if (claimed > 0 && fresh.length === limit) this.tickAgain = true;
@@ -257,7 +271,7 @@ export class RunWorker {
       this.addUnconfirmedClaim(runId);
       throw error;
     } finally {
-      this.claiming.delete(runId);
+      this.stopClaiming(runId);
     }
   }
 
@@ -268,9 +282,9 @@ export class RunWorker {
       const execution = this.executions.get(id);
       const stored = byId.get(id);
       if (!execution) continue;
-      if (stored?.status === 'running' && stored.attempt === execution.attempt) {
+      if (stored?.status === 'running' && stored.attempt === execution.run.attempt) {
         if (stored.interruptRequested) execution.interrupt();
-        if (stored.hasInbox) execution.noticeInbox();
+        if (stored.hasInbox) execution.inboxWaiting = true;
         continue;
       }
       // Its own transition out of `running` may just have been committed: it learns by itself what became of it.
@@ -280,15 +294,15 @@ export class RunWorker {
   }
 
   /** A claim or start whose answer was lost may have made us the owner of a run that we do not execute. */
-  private async resolveDoubts(): Promise<void> {
+  private async resolveUnconfirmed(): Promise<void> {
     const { workerId } = this;
     const { maxRecoveries } = this.ports.options;
-    for (const [runId, hasAttempted] of this.doubtful) {
+    for (const [runId, hasAttempted] of this.unconfirmedClaims) {
       if (this.holds(runId)) continue;
       const answer = await this.transitions.apply(runId, (locked) =>
         decidePutBack(locked, { workerId, hasAttempted, maxRecoveries }),
       );
-      this.doubtful.delete(runId);
+      this.unconfirmedClaims.delete(runId);
       if (answer.outcome !== 'done' || !answer.decision.run) continue;
       const { run } = answer;
       this.ports.log.warn('a run that is ours was not executed here, and was put back', { runId, status: run.status });
@@ -308,15 +322,14 @@ export class RunWorker {
     const busy = found || this.executions.size > 0;
     this.idleMs = busy ? pollMs : Math.min(Math.max(pollMs, pollIdleMs), this.idleMs * 1.5);
     const jitteredMs = (busy ? pollMs : this.idleMs) * (1 - this.ports.ids.random() * 0.1);
-    const waitMs = this.queue.pauseMs(pollMs) ?? jitteredMs;
+    const waitMs = this.spread.pauseMs(pollMs) ?? jitteredMs;
     this.cancelPoll = this.ports.clock.after(Math.max(1, waitMs), () => void this.tick());
   }
 
   private afterTrouble(error: unknown): void {
-    this.queue.rest();
+    this.spread.reset();
+    if (failureOf(error) === 'broken') return this.break(error);
     const { code, message } = recordedError(error, 'STORE_UNAVAILABLE');
-    if (AgentRunsError.is(error) && error.family === 'store' && !error.retryable && code !== 'JOURNAL_CORRUPT')
-      return this.break(error);
     this.trouble = recordedText(`${code}: ${message}`);
     this.ports.log.warn('looking for due runs failed; trying again at the next poll', {
       workerId: this.workerId,
@@ -372,20 +385,15 @@ export class RunWorker {
     });
   }
 
+  /** Resolves once nothing is executed or claimed here, or so many ms later. */
   private async allEnded(ms: number): Promise<void> {
-    let passed = false;
-    const ended = (async () => {
-      while (!passed && (this.executions.size > 0 || this.claiming.size > 0)) {
-        await Promise.all([...this.executions.values()].map((execution) => execution.ended));
-        await this.ticking;
-        // A start that waits for its database needs turns of the event loop, which promises alone do not give.
-        await new Promise<void>((resolve) =>
-          this.executions.size === 0 && this.claiming.size > 0 ? this.ports.clock.after(10, resolve) : resolve(),
-        );
-      }
-    })();
-    await endedWithin(this.ports.clock, ms, ended);
-    passed = true;
+    const idle = new Promise<void>((resolve) => (this.onIdle = resolve));
+    this.checkIdle();
+    await endedWithin(this.ports.clock, ms, idle);
+  }
+
+  private checkIdle(): void {
+    if (this.executions.size === 0 && this.claiming.size === 0) this.onIdle();
   }
 
   private letGo(reason: string): void {
@@ -412,16 +420,6 @@ export class RunWorker {
     void (async () => onStoreFailure?.(failure))().catch((thrown: unknown) =>
       this.ports.log.error('onStoreFailure threw', { ...recordedError(thrown, 'INVALID_CONFIGURATION') }),
     );
-  }
-
-  private hooks(): ExecutionHooks {
-    return {
-      onCommitted: (run: RunRecord, first, entries) => this.publisher.committed(run, first, entries),
-      leaseHeld: () => this.lease.isHeld(),
-      standstillMs: () => this.lease.standstillMs,
-      onBroken: (error) => this.break(error),
-      onClaimable: (_runId, afterMs) => this.wakeAfter(afterMs),
-    };
   }
 
   private wakeAfter(ms: number): void {

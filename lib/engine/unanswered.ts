@@ -1,5 +1,5 @@
 import type { Clock } from '../contracts/ports/clock.port.js';
-import { endedWithin } from './ended-within.js';
+import { endedWithin } from './timed-call.js';
 
 /** Verbs of callers that were not answered yet: what they committed must not be answered as if it had failed, because the store closes. */
 export class Unanswered {

@@ -1,8 +1,27 @@
 import type { Offer } from '../contracts/agent-definition.js';
 import type { RecordedText } from '../contracts/recorded-text.js';
 import { recordedError, recordedText } from './values/recorded-error.js';
-import { endedWithin } from './ended-within.js';
+import { endedWithin } from './timed-call.js';
+import { failureOf } from './failure.js';
+import type { EngineOptions } from './engine-options.js';
 import type { EnginePorts } from './engine-ports.js';
+
+/** Into how many equal parts a lease is divided, and what one of them is for. */
+const LEASE_PARTS = {
+  /** Renewals are this far apart; a transaction of a tool may take as long to open. */
+  renewal: 3,
+  /** The runs are let go of this long before the end. */
+  guard: 6,
+  /** Until a renewal that failed is sent again, at most a second. */
+  retry: 10,
+  /** Left to the first instructions of an effect. */
+  entry: 20,
+} as const;
+
+/** Ms of one such part. */
+export function leasePart({ leaseMs }: Pick<EngineOptions, 'leaseMs'>, part: keyof typeof LEASE_PARTS): number {
+  return leaseMs / LEASE_PARTS[part];
+}
 
 export interface LeaseHooks {
   /** The lease can no longer be relied upon: stop acting before it ends. */
@@ -52,7 +71,7 @@ export class WorkerLease {
   }
 
   private isUnexpired(): boolean {
-    return this.ports.clock.elapsed() < this.heldUntil - this.ports.options.leaseMs / 20;
+    return this.ports.clock.elapsed() < this.heldUntil - leasePart(this.ports.options, 'entry');
   }
 
   get lastBeatAt(): number | null {
@@ -70,7 +89,7 @@ export class WorkerLease {
    */
   get standstillMs(): number {
     const lateMs = this.stopped ? 0 : this.ports.clock.elapsed() - this.beatDueAt;
-    return lateMs > this.ports.options.leaseMs / 6 ? lateMs : 0;
+    return lateMs > leasePart(this.ports.options, 'guard') ? lateMs : 0;
   }
 
   /** Resolves after the first try, whether or not it succeeded; renewals go on in the background. */
@@ -86,7 +105,7 @@ export class WorkerLease {
   confirm(): void {
     if (this.beatenAt === null || this.stopped || this.lost || this.doubted || this.isUnexpired()) return;
     this.doubted = true;
-    this.guardIn(this.ports.options.leaseMs / 6);
+    this.guardIn(leasePart(this.ports.options, 'guard'));
     void this.beat();
   }
 
@@ -130,7 +149,7 @@ export class WorkerLease {
     const begins = !this.isUnexpired();
     if (begins) this.startedAt = shownAt;
     // A renewal that is never answered must not be the last one.
-    this.beatAfter(options.leaseMs / 3);
+    this.beatAfter(leasePart(options, 'renewal'));
     try {
       const storedAt = await this.send();
       if (this.stopped) return;
@@ -139,7 +158,7 @@ export class WorkerLease {
         this.heldUntil = sentAt + options.leaseMs;
         this.beatenAt = shownAt;
       }
-      if (number === this.beats) this.beatAfter(options.leaseMs / 3);
+      if (number === this.beats) this.beatAfter(leasePart(options, 'renewal'));
       // The answer may have taken longer than the lease lasts.
       if (!this.isUnexpired()) return;
       this.doubted = false;
@@ -153,9 +172,9 @@ export class WorkerLease {
       if (this.stopped || number !== this.beats) return;
       const { code, message } = recordedError(error, 'STORE_UNAVAILABLE');
       this.trouble = recordedText(`${code}: ${message}`);
-      if (!isRetryable(error)) return this.hooks.onBroken(error);
+      if (failureOf(error) !== 'unavailable') return this.hooks.onBroken(error);
       this.ports.log.warn('the lease could not be renewed; trying again', { workerId: this.workerId, code });
-      this.beatAfter(Math.min(1_000, options.leaseMs / 10));
+      this.beatAfter(Math.min(1_000, leasePart(options, 'retry')));
     }
   }
 
@@ -168,7 +187,7 @@ export class WorkerLease {
   /** Fires a sixth of the lease before its end, unless a renewal came first. */
   private guard(): void {
     const { clock, options } = this.ports;
-    this.guardIn(this.heldUntil - options.leaseMs / 6 - clock.elapsed());
+    this.guardIn(this.heldUntil - leasePart(options, 'guard') - clock.elapsed());
   }
 
   private guardIn(ms: number): void {
@@ -182,8 +201,4 @@ export class WorkerLease {
       this.hooks.onLost();
     });
   }
-}
-
-function isRetryable(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && (error as { retryable?: unknown }).retryable === true;
 }

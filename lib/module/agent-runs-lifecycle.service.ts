@@ -16,7 +16,7 @@ import { AgentRegistry } from '../discovery/agent.registry.js';
 import type { RegisteredTool } from '../discovery/registered-tool.js';
 import { RegistrationService } from '../discovery/registration.service.js';
 import { askUserTool } from '../engine/ask-user-tool.js';
-import { endedWithin } from '../engine/ended-within.js';
+import { endedWithin } from '../engine/timed-call.js';
 import type { Engine } from '../engine/engine.js';
 import { ProblemList } from '../discovery/problem-list.js';
 import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { DEFAULT_RETRY_POLICY, type RetryPolicy } from '../../lib/contracts/retry-policy.js';
-import { retryDelay } from '../../lib/engine/execution/model-turn.js';
+import { retryDelay } from '../../lib/engine/execution/exit-plan.js';
 import type { Scripted } from '../../lib/model/scripted/script-step.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';

@@ -1,11 +1,8 @@
-/**
- * What a tool method can do in the middle of its work that outlives the process: ask a person, and do things once. A method that asks is left by
- * a thrown signal and entered again later, from its beginning, under the same operation id; what it asked and did before is answered from the journal.
- */
 import type { Question } from '../../contracts/interaction.js';
-import type { JournalEntry, ToolUncertain } from '../../contracts/journal-entry.js';
+import type { RecordedError, ToolUncertain } from '../../contracts/journal-entry.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { JsonOf } from '../../contracts/json-of.js';
+import { isBlankText } from '../../contracts/blank-text.js';
 import { isIdentifier } from '../../contracts/identifier.js';
 import type {
   ApprovalGiven,
@@ -17,25 +14,17 @@ import { stricterPolicy, type RecoveryPolicy } from '../../contracts/recovery-po
 import { ApprovalDeniedError } from '../../errors/run/approval-denied.error.js';
 import { QuestionNotAnsweredError } from '../../errors/run/question-not-answered.error.js';
 import { StoreUnavailableError } from '../../errors/store/store-unavailable.error.js';
-import type { InteractionDraft } from '../interactions.js';
+import { interactionDigest, deriveInteractionId, type InteractionDraft } from '../interactions.js';
 import type { CallState } from '../journal/run-state.js';
 import { normaliseResult } from '../values/normalise-result.js';
 import { readQuestions } from '../values/read-questions.js';
 import { recordedError, recordedFailure, recordedText } from '../values/recorded-error.js';
-import { readApprovalRequest } from './read-approval-request.js';
+import type { Attempt } from './attempt.js';
+import { uncertainCall } from './call-entries.js';
 import type { CallEnd } from './tool-call.js';
 
-/** What the inside of a method needs of the attempt it runs in. */
-export interface InsidePorts {
-  now(): number;
-  /** Whether a call that is under way may still do something: during a shutdown too, while the lease lasts. */
-  mayGoOn(): boolean;
-  maxPayloadBytes: number;
-  defaultExpiryMs: number | null;
-  digestOf(ask: InteractionDraft, call: CallState): string;
-  /** Makes entries durable before it resolves. @throws FencedError */
-  record(entries: JournalEntry[]): Promise<void>;
-}
+/** Bytes of JSON text that an approver is shown as arguments. */
+const MAX_SHOWN_BYTES = 1_048_576;
 
 type Decision = NonNullable<CallState['methodInteractions'][number]['decision']>;
 
@@ -47,18 +36,22 @@ class SuspendToolCall extends Error {
   }
 }
 
+/**
+ * What a tool method can do in the middle of its work that outlives the process: ask a person, and do steps once. A method that asks is left by a thrown
+ * signal and entered again later, from its beginning, under the same operation id; what it asked and did before is answered from the journal.
+ */
 export class DurableToolContext {
   private asked = 0;
-  private leaving: { ask: InteractionDraft; digest: string } | null = null;
+  private pending: { ask: InteractionDraft; digest: string } | null = null;
   private problem: Pick<ToolUncertain, 'problem' | 'reason'> | null = null;
-  private closed = false;
+  private isClosed = false;
   /** Steps at work, by their keys. */
   private readonly working = new Map<string, Promise<unknown>>();
 
   /** @param isTransactional what is rolled back as a whole has no inside of its own, and holds a lock while it waits */
   constructor(
+    private readonly attempt: Attempt,
     private readonly call: CallState,
-    private readonly ports: InsidePorts,
     private readonly isTransactional: boolean,
   ) {}
 
@@ -72,28 +65,29 @@ export class DurableToolContext {
 
   /** The call is over: what its method still tries to ask or do is refused. */
   close(): void {
-    this.closed = true;
+    this.isClosed = true;
   }
 
   /** How the call ends because of what the method asked or met, once its steps are done; null when it simply ended. */
   async end(): Promise<CallEnd | null> {
-    await Promise.allSettled(this.working.values());
+    if (this.working.size > 0) await Promise.allSettled(this.working.values());
     this.close();
-    const { key } = this.call;
-    const at = this.ports.now();
-    if (this.problem)
-      return {
-        end: 'result',
-        entries: [{ type: 'tool.uncertain', at, key, interruptedBy: null, reportedToModel: false, ...this.problem }],
-      };
-    if (!this.leaving) return null;
-    const { ask, digest } = this.leaving;
-    // The interaction's id is derived when it is built; the entry that names it is completed there.
+    const { call, attempt, pending } = this;
+    const at = this.now();
+    if (this.problem) return { end: 'result', entry: uncertainCall(call, at, null, this.problem) };
+    if (!pending) return null;
+    const { ask, digest } = pending;
+    const interactionId = deriveInteractionId(ask, call, attempt.run, attempt.ports.digester);
+    const { kind } = ask;
     return {
-      end: 'asked',
+      end: 'suspended',
       ask,
-      entry: { type: 'tool.waiting', at, key, interactionId: '', kind: ask.kind, ordinal: ask.ordinal - 1, digest },
+      entry: { type: 'tool.waiting', at, key: call.key, interactionId, kind, ordinal: ask.ordinal - 1, digest },
     };
+  }
+
+  private now(): number {
+    return this.attempt.ports.clock.now();
   }
 
   private async ask(given: Question | readonly Question[]): Promise<JsonObject> {
@@ -106,7 +100,7 @@ export class DurableToolContext {
       reason: null,
       risk: null,
       approverRole: null,
-      expiresInMs: this.ports.defaultExpiryMs,
+      expiresInMs: this.attempt.ports.options.approvalExpiresMs,
     });
     // A copy: what the method does to it is nobody else's business.
     if ('action' in decision && decision.action === 'accept') return structuredClone(decision.answers);
@@ -116,7 +110,7 @@ export class DurableToolContext {
   }
 
   private async requestApproval(request: ApprovalRequest): Promise<ApprovalGiven> {
-    const decision = this.decisionOf(readApprovalRequest(request, this.ports.defaultExpiryMs));
+    const decision = this.decisionOf(readApprovalRequest(request, this.attempt.ports.options.approvalExpiresMs));
     if ('decision' in decision && decision.decision === 'approve') {
       const { by, note, arguments: edited } = decision;
       return { by, ...(note !== undefined && { note }), ...(edited && { arguments: structuredClone(edited) }) };
@@ -128,10 +122,10 @@ export class DurableToolContext {
   private decisionOf(asking: Omit<InteractionDraft, 'ordinal'>): Decision {
     this.requireInside();
     const ask: InteractionDraft = { ...asking, ordinal: ++this.asked };
-    const digest = this.ports.digestOf(ask, this.call);
+    const digest = interactionDigest(ask, this.call, this.attempt.run, this.attempt.ports.digester);
     const recorded = this.call.methodInteractions[ask.ordinal - 1];
     if (!recorded) {
-      this.leaving = { ask, digest };
+      this.pending = { ask, digest };
       throw new SuspendToolCall();
     }
     if (recorded.digest !== digest)
@@ -166,7 +160,7 @@ export class DurableToolContext {
   private async begin(step: string, work: () => unknown, recovery: RecoveryPolicy): Promise<JsonValue> {
     // Like any effect: neither announced nor begun once the lease is gone.
     this.requireOwned();
-    await this.ports.record([{ type: 'tool.step_started', at: this.ports.now(), key: this.call.key, step, recovery }]);
+    await this.attempt.record([{ type: 'tool.step_started', at: this.now(), key: this.call.key, step, recovery }]);
     this.requireOwned();
     let output: unknown;
     try {
@@ -176,7 +170,7 @@ export class DurableToolContext {
       await this.finishStep(step, { error: recordedError(thrown, 'TOOL_FAILED') });
       throw thrown;
     }
-    const normalised = normaliseResult(output, { maxBytes: this.ports.maxPayloadBytes });
+    const normalised = normaliseResult(output, { maxBytes: this.attempt.ports.options.maxPayloadBytes });
     if (normalised.ok) {
       await this.finishStep(step, { output: normalised.value });
       return normalised.value;
@@ -195,15 +189,10 @@ export class DurableToolContext {
     return this.block(problem);
   }
 
-  private async finishStep(
-    step: string,
-    ended: { output: JsonValue } | { error: ReturnType<typeof recordedError> },
-  ): Promise<void> {
+  private async finishStep(step: string, ended: { output: JsonValue } | { error: RecordedError }): Promise<void> {
     // The call timed out meanwhile: it has its end in the journal already.
-    if (this.closed) throw new SuspendToolCall();
-    await this.ports.record([
-      { type: 'tool.step_completed', at: this.ports.now(), key: this.call.key, step, ...ended },
-    ]);
+    if (this.isClosed) throw new SuspendToolCall();
+    await this.attempt.record([{ type: 'tool.step_completed', at: this.now(), key: this.call.key, step, ...ended }]);
   }
 
   private block(problem: string, reason?: ToolUncertain['reason']): SuspendToolCall {
@@ -212,14 +201,14 @@ export class DurableToolContext {
   }
 
   private requireInside(): void {
-    if (this.closed) throw new Error('The tool call has ended: its context can no longer be used.');
-    if (this.leaving || this.problem) throw new SuspendToolCall();
+    if (this.isClosed) throw new Error('The tool call has ended: its context can no longer be used.');
+    if (this.pending || this.problem) throw new SuspendToolCall();
     if (this.isTransactional)
       throw new TypeError('a transactional tool can neither ask nor make steps; use another recovery policy');
   }
 
   private requireOwned(): void {
-    if (!this.ports.mayGoOn()) throw new StoreUnavailableError('The lease was lost before the step could begin.');
+    if (!this.attempt.canContinue()) throw new StoreUnavailableError('The lease was lost before the step could begin.');
   }
 }
 
@@ -237,4 +226,36 @@ function refusalOf(decision: Decision): string {
   const word = 'decision' in decision ? (decision.decision === 'deny' ? 'denied' : 'approved') : decision.action;
   const note = 'note' in decision && decision.note !== undefined ? `: ${decision.note}` : '';
   return `${word} by ${decision.by}${note}`;
+}
+
+/**
+ * What a method gives to `context.requestApproval`, as the interaction it becomes.
+ * @throws TypeError for anything wrong with it, which is the method's mistake
+ */
+function readApprovalRequest(
+  request: ApprovalRequest,
+  defaultExpiryMs: number | null,
+): Omit<InteractionDraft, 'ordinal'> {
+  const given = (typeof request === 'object' && request !== null ? request : {}) as Record<string, unknown>;
+  const { reason, risk, approverRole, arguments: shown = {}, expiresInMs = defaultExpiryMs } = given;
+  const problems: string[] = [];
+  if (typeof reason !== 'string' || isBlankText(reason)) problems.push('reason must be text that is not blank');
+  for (const [field, value] of Object.entries({ risk, approverRole }))
+    if (value !== undefined && typeof value !== 'string') problems.push(`${field} must be text`);
+  if (expiresInMs !== null && !(Number.isSafeInteger(expiresInMs) && (expiresInMs as number) > 0))
+    problems.push('expiresInMs must be a whole number above 0, or null');
+  const read = normaliseResult(shown, { maxBytes: MAX_SHOWN_BYTES });
+  if (!read.ok) problems.push(`arguments have no JSON form: ${read.problem} at ${read.path}`);
+  else if (typeof read.value !== 'object' || read.value === null || Array.isArray(read.value))
+    problems.push('arguments must be an object');
+  if (problems.length > 0 || !read.ok) throw new TypeError(`context.requestApproval: ${problems.join('; ')}`);
+  return {
+    kind: 'approval',
+    arguments: read.value as JsonObject,
+    questions: null,
+    reason: reason as string,
+    risk: (risk as string | undefined) ?? null,
+    approverRole: (approverRole as string | undefined) ?? null,
+    expiresInMs: expiresInMs as number | null,
+  };
 }

@@ -1,20 +1,19 @@
-/** What an attempt writes when it leaves its run, per reason. Times come from the store's clock inside the transaction. */
 import type { Interaction } from '../../contracts/interaction.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { UserMessage } from '../../contracts/message.js';
 import type { LockedRun } from '../../contracts/ports/run-store.port.js';
-import type { RetryPolicy } from '../../contracts/retry-policy.js';
+import { backoff, type RetryPolicy } from '../../contracts/retry-policy.js';
 import type { WaitReason } from '../../contracts/run-status.js';
-import type { RunRecord } from '../../contracts/run.js';
+import type { RunChange, RunRecord } from '../../contracts/run.js';
 import { decisionsToTakeUp, requestedEntry } from '../interactions.js';
 import type { ModelState, RunState } from '../journal/run-state.js';
 import type { NextAction } from '../next-action.js';
-import type { ExitTransition, ContinueInstead } from '../settle-run.js';
-import { retryDelay } from './model-turn.js';
-import type { ModelFailure } from './read-reply.js';
-import type { ExecutionEnd } from './attempt.js';
+import type { ContinueInstead, ExitTransition } from '../settle-run.js';
 import { recordedFailure } from '../values/recorded-error.js';
+import type { ExecutionEnd } from './attempt.js';
+import type { ModelFailure } from './model-reply.js';
 
+/** What an attempt writes in a transaction of its own. Times come from the store's clock inside the transaction. */
 export type ExitPlan = Pick<
   ExitTransition,
   'verb' | 'change' | 'entries' | 'interactions' | 'notBefore' | 'unlessContinued'
@@ -26,12 +25,11 @@ export type ExitPlan = Pick<
 
 export type ExitAction = Extract<NextAction, { do: 'complete' | 'fail' | 'suspend' | 'call_attention' | 'interrupt' }>;
 
-/** What a leaving attempt knows about people. */
 export interface ExitContext {
   run: RunRecord;
   state: RunState;
-  /** Asks that go with it, built at the store's time. */
-  asks: (now: number) => Interaction[];
+  /** Interactions that are requested with the exit, built at the store's time. */
+  interactions: (now: number) => Interaction[];
 }
 
 export function exitFor(action: ExitAction, context: ExitContext): ExitPlan {
@@ -51,66 +49,61 @@ export function exitFor(action: ExitAction, context: ExitContext): ExitPlan {
         entries: (at) => [{ type: 'run.failed', at, error: action.error }],
         change: () => ({ error: action.error, output: action.output }),
       };
-    case 'call_attention':
-      return {
-        verb: 'call_attention',
-        end: 'suspended',
-        entries: (at) => [
-          ...context.asks(at).map((asked) => requestedEntry(asked, at)),
-          { type: 'run.attention_needed', at, attention: action.attention },
-        ],
-        change: () => ({ attention: action.attention }),
-        interactions: context.asks,
-      };
+    case 'call_attention': {
+      const { attention } = action;
+      return suspendedExit('call_attention', context, { attention }, (at) => [
+        { type: 'run.attention_needed', at, attention },
+      ]);
+    }
     case 'interrupt':
-      return {
-        verb: 'interrupt',
-        end: 'suspended',
-        entries: (at) => [
-          ...context.asks(at).map((asked) => requestedEntry(asked, at)),
-          { type: 'run.interrupted', at },
-        ],
-        change: () => ({}),
-        interactions: context.asks,
-      };
+      return suspendedExit('interrupt', context, {}, (at) => [{ type: 'run.interrupted', at }]);
     case 'suspend':
       return suspendPlan(action.waitingFor, context);
   }
 }
 
-/** Decisions made and tokens granted since the run was claimed let it go on at once: nobody has to wake it. */
-function suspendPlan(waitingFor: WaitReason[], { state, asks, run }: ExitContext): ExitPlan {
-  const consumed = state.totals.usage.totalTokens;
-  const budget = run.budgetMaxTotalTokens;
+function suspendedExit(
+  verb: ExitPlan['verb'],
+  { interactions }: ExitContext,
+  change: RunChange,
+  entries: ExitPlan['entries'],
+): ExitPlan {
   return {
-    verb: 'suspend',
+    verb,
     end: 'suspended',
-    entries: (at) => [
-      ...asks(at).map((asked) => requestedEntry(asked, at)),
-      ...(waitingFor.includes('budget')
-        ? [{ type: 'budget.exhausted' as const, at, maxTotalTokens: budget, consumed }]
-        : []),
-      { type: 'run.suspended', at, waitingFor },
-    ],
-    change: () => ({ waitingFor }),
-    interactions: asks,
-    unlessContinued: (locked, fits) => {
-      const taken = decisionsToTakeUp(locked, state, fits);
-      const limit = locked.run.budgetMaxTotalTokens;
-      const granted = waitingFor.includes('budget') && (limit === null || limit > consumed);
-      if (!taken.isWaitedFor && !granted) return null;
-      // Whoever asks now is asked for all the same.
-      const asked = asks(locked.now);
-      return {
-        ...taken,
-        entries: [...asked.map((one) => requestedEntry(one, locked.now)), ...taken.entries],
-        interactions: [...asked, ...taken.interactions],
-      };
-    },
+    entries: (at) => [...interactions(at).map((asked) => requestedEntry(asked, at)), ...entries(at)],
+    change: () => change,
+    interactions,
   };
 }
 
-/** What is in the inbox becomes user messages, in order of acceptance and as much as one commit takes; null when it is empty. */
+/** Decisions made and tokens granted since the run was claimed let it go on at once, without being woken. */
+function suspendPlan(waitingFor: WaitReason[], context: ExitContext): ExitPlan {
+  const { state, interactions, run } = context;
+  const consumed = state.totals.usage.totalTokens;
+  const maxTotalTokens = run.budgetMaxTotalTokens;
+  const isExhausted = waitingFor.includes('budget');
+  const plan = suspendedExit('suspend', context, { waitingFor }, (at) => [
+    ...(isExhausted ? [{ type: 'budget.exhausted' as const, at, maxTotalTokens, consumed }] : []),
+    { type: 'run.suspended', at, waitingFor },
+  ]);
+  plan.unlessContinued = (locked, fits) => {
+    const taken = decisionsToTakeUp(locked, state, fits);
+    const limit = locked.run.budgetMaxTotalTokens;
+    const isGranted = isExhausted && (limit === null || limit > consumed);
+    if (!taken.isWaitedFor && !isGranted) return null;
+    // The interactions that the exit would have requested are requested all the same.
+    const asked = interactions(locked.now);
+    return {
+      ...taken,
+      entries: [...asked.map((one) => requestedEntry(one, locked.now)), ...taken.entries],
+      interactions: [...asked, ...taken.interactions],
+    };
+  };
+  return plan;
+}
+
+/** The messages of the inbox as user messages, in order of acceptance and as many as one commit takes; null when it is empty. */
 export function steeringToDeliver(
   locked: LockedRun,
   runId: string,
@@ -134,20 +127,15 @@ export function steeringToDeliver(
   };
 }
 
+/** The run stays with its owner. Written for a requested interrupt alone, it tells of it at once, because what is in flight may take long. */
+export const STAY: ExitPlan = { verb: null, end: 'suspended', entries: () => [], change: () => ({}) };
+
 /** A boundary at which messages wait: the run stays, and they are taken in. */
 export function deliverPlan(runId: string): ExitPlan {
   return {
-    verb: null,
-    end: 'suspended',
-    entries: () => [],
-    change: () => ({}),
+    ...STAY,
     unlessContinued: (locked, fits) => steeringToDeliver(locked, runId, fits) ?? { entries: [], results: 0 },
   };
-}
-
-/** Nothing but what is owed about a stop: told at once, because what is under way may take long. */
-export function interruptNoticePlan(): ExitPlan {
-  return { verb: null, end: 'suspended', entries: () => [], change: () => ({}) };
 }
 
 /** @param limitAt epoch ms by the store's clock */
@@ -163,7 +151,7 @@ export function timeOutPlan(limitAt: number): ExitPlan {
 }
 
 /** The run comes back by itself after a delay, in whatever process is alive. */
-export function backOffPlan(key: string | null, delayMs: number, retryAfterMs?: number): ExitPlan {
+function backOffPlan(key: string | null, delayMs: number, retryAfterMs?: number): ExitPlan {
   return {
     verb: 'back_off',
     end: 'backing_off',
@@ -182,13 +170,19 @@ export function backOffPlan(key: string | null, delayMs: number, retryAfterMs?: 
   };
 }
 
-/** Parked at a boundary, for any worker to go on with. */
-export function handOverPlan(run: RunRecord): ExitPlan {
+/** After trouble with the store: the delay grows with the number of times that the unfinished calls were begun in vain. */
+export function troublePlan({ run, state }: Pick<ExitContext, 'run' | 'state'>, key: string | null): ExitPlan {
+  const tries = state.calls.filter(({ status }) => status !== 'done').map(({ attempts }) => attempts);
+  return backOffPlan(key, backoff(run.frozen.modelRetry, Math.max(1, ...tries)));
+}
+
+/** Parked at a boundary, for any worker to continue. */
+export function handOverPlan({ attempt, owner }: RunRecord): ExitPlan {
   return {
     verb: 'hand_over',
     end: 'handed_over',
-    entries: (at) => [{ type: 'run.handed_over', at, attempt: run.attempt }],
-    change: () => ({ wake: { cause: 'handover', ...(run.owner !== null && { previousOwner: run.owner }) } }),
+    entries: (at) => [{ type: 'run.handed_over', at, attempt }],
+    change: () => ({ wake: { cause: 'handover', ...(owner !== null && { previousOwner: owner }) } }),
   };
 }
 
@@ -203,4 +197,9 @@ export function afterModelFailure(
   if (failures < policy.maxAttempts) return backOffPlan(key, retryDelay(policy, failures, retryAfterMs), retryAfterMs);
   const exhausted = `The model call failed ${failures} times: ${message}`;
   return { do: 'fail', error: recordedFailure('MODEL_RETRIES_EXHAUSTED', exhausted), output: null };
+}
+
+/** Ms until the next request after the n-th failure: what the provider announced, else our own growing delay. */
+export function retryDelay(policy: RetryPolicy, failures: number, retryAfterMs: number | undefined): number {
+  return retryAfterMs === undefined ? backoff(policy, failures) : Math.min(retryAfterMs, policy.maxRetryAfterMs);
 }

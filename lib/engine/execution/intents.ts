@@ -1,4 +1,3 @@
-/** The entries that announce what a run is about to do (I1): committed before the act, by the claim, the start or the step before. */
 import type { AgentDefinition } from '../../contracts/agent-definition.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { Clock } from '../../contracts/ports/clock.port.js';
@@ -8,44 +7,33 @@ import type { RunRecord } from '../../contracts/run.js';
 import type { CallState, RunState } from '../journal/run-state.js';
 import type { ActionFacts, NextAction } from '../next-action.js';
 
-type Begin = Extract<NextAction, { do: 'call_model' | 'start_calls' }>;
-
-export class IntentWriter {
-  constructor(
-    private readonly ports: { clock: Clock; digester: Digester },
-    private readonly agent: AgentDefinition,
-  ) {}
-
-  write(action: Begin, state: RunState): JournalEntry[] {
-    const at = this.ports.clock.now();
-    if (action.do === 'call_model') {
-      return [
-        {
-          type: 'model.started',
-          at,
-          key: action.key,
-          attempt: action.attempt,
-          model: this.agent.model.name,
-          digest: state.digest,
-        },
-      ];
-    }
-    return action.calls.map((call) => this.callIntent(call, at));
+/** The entries that announce what a run is about to do (I1): committed before the act, by the claim, the start or the step before. */
+export function intentsOf(
+  action: NextAction,
+  state: RunState,
+  agent: AgentDefinition,
+  ports: { clock: Clock; digester: Digester },
+): JournalEntry[] {
+  const at = ports.clock.now();
+  if (action.do === 'call_model') {
+    const { key, attempt } = action;
+    return [{ type: 'model.started', at, key, attempt, model: agent.model.name, digest: state.digest }];
   }
+  return action.do === 'start_calls' ? action.calls.map((call) => callIntent(call, agent, ports.digester, at)) : [];
+}
 
-  private callIntent(call: CallState, at: number): JournalEntry {
-    const current = this.agent.tools.find(({ name }) => name === call.name)?.recovery ?? call.recovery ?? 'manual';
-    // What was once to run in a transaction and is begun without one has no transaction to protect it.
-    const stored = call.recovery === 'transactional' ? current : (call.recovery ?? current);
-    return {
-      type: 'tool.started',
-      at,
-      key: call.key,
-      attempt: call.attempts + 1,
-      recovery: stricterPolicy(stored, current),
-      digest: this.ports.digester.digest(this.ports.digester.canonical(call.input)),
-    };
-  }
+function callIntent(call: CallState, { tools }: AgentDefinition, digester: Digester, at: number): JournalEntry {
+  const current = tools.find(({ name }) => name === call.name)?.recovery ?? call.recovery ?? 'manual';
+  // A call that was to run in a transaction and is begun without one has no transaction to protect it.
+  const stored = call.recovery === 'transactional' ? current : (call.recovery ?? current);
+  return {
+    type: 'tool.started',
+    at,
+    key: call.key,
+    attempt: call.attempts + 1,
+    recovery: stricterPolicy(stored, current),
+    digest: digester.digest(digester.canonical(call.input)),
+  };
 }
 
 /** The facts `nextAction` needs. Limits were frozen with the run; budget and interrupt are the row's. */

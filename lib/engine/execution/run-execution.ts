@@ -1,174 +1,100 @@
-/**
- * One attempt of one run in this process: decide → commit → act → record, until the run settles, waits, backs off, is handed over or is lost.
- * Kept here: I1 (an intent is acted upon only after its commit), I2 (told after the commit), I3 (a fenced attempt stops and moves nothing), I10 (store
- * trouble never becomes a result). The order of steps is the order of results: JavaScript runs one step at a time, the journal writes them in that order.
- */
-import type { AgentDefinition } from '../../contracts/agent-definition.js';
 import type { Interaction } from '../../contracts/interaction.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
-import type { ToolTransaction } from '../../contracts/ports/run-store.port.js';
+import type {
+  LockedRun,
+  RunWrites,
+  ToolTransaction,
+  TransitionDecision,
+} from '../../contracts/ports/run-store.port.js';
 import type { RunRecord, RunTotals } from '../../contracts/run.js';
 import type { Attention } from '../../contracts/run-status.js';
-import { AgentRunsError } from '../../errors/agent-runs.error.js';
-import { FencedError } from '../../errors/store/fenced.error.js';
 import type { EnginePorts } from '../engine-ports.js';
+import { failureOf, untilAnswered } from '../failure.js';
 import { pendingInteractionsOf, buildInteraction, requestedEntry, type CallInteraction } from '../interactions.js';
 import type { JournalFold } from '../journal/fold-journal.js';
-import { readRunState } from '../journal/read-whole-journal.js';
-import { resultsOnly, RunJournal, type StepEntries } from '../journal/run-journal.js';
-import type { CallState, RunState } from '../journal/run-state.js';
-import { keysOf, nextAction, type ActionFacts, type NextAction } from '../next-action.js';
+import { resultsOnly, type StepEntries } from '../journal/run-journal.js';
+import type { RunState } from '../journal/run-state.js';
+import { keysOf, nextAction, type NextAction } from '../next-action.js';
+import { decideExit, type ExitResult, type ExitTransition } from '../settle-run.js';
+import { pendingInterruptOnce } from '../transitions.js';
 import { recordedError, recordedText } from '../values/recorded-error.js';
 import { thrownStack } from '../values/thrown-stack.js';
-import type { Claimed, ExecutionEnd, ExecutionHooks } from './attempt.js';
-import { nameTool } from './name-tool.js';
-import { cutByDeadline, RunDeadline } from './run-deadline.js';
-import { actionFacts, IntentWriter } from './intents.js';
-import { CallRunner, type AttemptHandle } from './call-runner.js';
+import { Attempt, type Claimed, type ExecutionHooks } from './attempt.js';
+import { uncertainCall } from './call-entries.js';
+import { CallRunner } from './call-runner.js';
 import {
   afterModelFailure,
-  backOffPlan,
   deliverPlan,
-  handOverPlan,
   exitFor,
-  interruptNoticePlan,
+  handOverPlan,
+  STAY,
   timeOutPlan,
+  troublePlan,
   type ExitContext,
   type ExitPlan,
 } from './exit-plan.js';
-import { recordLateResults } from './late-result.js';
-import { offerTransaction } from './offer-transaction.js';
-import { recoverCalls } from './recover-calls.js';
-import { failedAttempt, ReplyRecorder, requestModel, retryDelay } from './model-turn.js';
-import type { ModelFailure } from './read-reply.js';
-import { untilAnswered } from './until-answered.js';
-import type { ExitResult } from '../settle-run.js';
+import { intentsOf } from './intents.js';
+import { ReplyRecorder, type ModelFailure } from './model-reply.js';
+import { failedAttempt, requestModel } from './model-request.js';
 
-export class RunExecution {
-  /** Resolves once, when this process has nothing more to do with the run; late results of zombies may follow as evidence. */
-  readonly ended: Promise<ExecutionEnd>;
-  private resolveEnded!: (end: ExecutionEnd) => void;
+/**
+ * The loop of one attempt in this process: decide → commit → act → record, until the run settles, waits, backs off, is handed over or is lost.
+ * Kept here: I1 (an intent is acted upon only after its commit), I2 (published after the commit), I3 (a fenced attempt stops and moves nothing), I10 (store
+ * trouble never becomes a result). The order of steps is the order of results: JavaScript runs one step at a time, the journal writes them in that order.
+ */
+export class RunExecution extends Attempt {
+  private readonly begun: NextAction | null;
+  private readonly replies = new ReplyRecorder(this);
+  private readonly calls = new CallRunner(this);
 
-  private mode: 'acting' | 'parking' | 'over' = 'acting';
-  private readonly inFlight = new Map<string, AbortController>();
-  private state: RunState;
-  private readonly run: RunRecord;
-  private readonly agent: AgentDefinition;
-  private readonly facts: ActionFacts;
-  private readonly journal: RunJournal;
-  private readonly intents: IntentWriter;
-  private readonly replies: ReplyRecorder;
-  private readonly deadline: RunDeadline;
-  private readonly calls: CallRunner;
-  private leaving = false;
-  /** The store refused something that is not offered again. */
-  private troubled = false;
-  /** A step failed for good. */
-  private isGivingUp = false;
-  private inboxWaiting: boolean;
-
-  constructor(
-    private readonly ports: EnginePorts,
-    private readonly fold: JournalFold,
-    private readonly claimed: Claimed,
-    private readonly hooks: ExecutionHooks,
-  ) {
-    this.ended = new Promise((resolve) => (this.resolveEnded = resolve));
-    ({ run: this.run, agent: this.agent, state: this.state } = claimed);
-    this.facts = actionFacts(this.agent, this.run, ports.options.maxOperations, this.inFlight);
-    this.journal = new RunJournal(ports, { runId: this.run.id, attempt: this.run.attempt }, this.state.sequence, {
-      onLanded: (first, entries) => hooks.onCommitted(this.run, first, entries),
-      mayAct: () => this.mayAct(),
-    });
-    this.intents = new IntentWriter(ports, this.agent);
-    this.replies = new ReplyRecorder(ports, this.agent, this.run);
-    this.deadline = new RunDeadline(ports.clock, this.run);
-    this.inboxWaiting = claimed.inboxWaiting;
-    this.calls = new CallRunner(ports, this.agent, this.run, this.handle());
-  }
-
-  get id(): string {
-    return this.run.id;
-  }
-
-  get attempt(): number {
-    return this.run.attempt;
-  }
-
-  /** It is writing its way out of the run. */
-  get isLeaving(): boolean {
-    return this.leaving;
+  constructor(ports: EnginePorts, fold: JournalFold, claimed: Claimed, hooks: ExecutionHooks) {
+    super(ports, fold, claimed, hooks);
+    this.begun = claimed.begun;
   }
 
   begin(): void {
-    this.deadline.arm(() => void this.timeOut());
-    const { begun } = this.claimed;
-    if (begun?.do === 'call_model' || begun?.do === 'start_calls') {
-      this.reserve(begun);
-      this.act(begun);
-      return;
-    }
-    this.step(this.recover());
+    this.armDeadline();
+    const { begun } = this;
+    if (begun?.do !== 'call_model' && begun?.do !== 'start_calls') return this.step(this.calls.recover());
+    this.reserve(begun);
+    this.act(begun);
   }
 
-  /** Begin nothing new; hand the run over when what is in flight has been committed. */
+  /** Begins nothing new; hands the run over when what is in flight has been committed. */
   park(): void {
-    if (this.mode !== 'acting') return;
-    this.mode = 'parking';
-    this.handOverIfIdle();
+    if (this.phase !== 'acting') return;
+    this.stopActing();
+    this.leaveIfIdle();
   }
 
   /** A caller wants the run to stop at its next boundary. */
   interrupt(): void {
     if (this.facts.interrupt) return;
     this.facts.interrupt = true;
-    if (!this.isAlone()) void this.transact(interruptNoticePlan(), []).catch((error: unknown) => this.fail(error, []));
-  }
-
-  /** A message waits in the inbox: taken in at the next boundary. */
-  noticeInbox(): void {
-    this.inboxWaiting = true;
-  }
-
-  /** Tells everything in flight to stop. What it still returns is recorded. */
-  abortCalls(reason: string): void {
-    for (const controller of this.inFlight.values()) controller.abort(new Error(reason));
-  }
-
-  /** The attempt no longer owns the run: stop, move nothing. */
-  lose(reason: string): void {
-    if (this.mode === 'over') return;
-    this.finish('lost');
-    this.abortCalls(reason);
+    // A transactional call has the run to itself: its own commit is the next one.
+    const isExclusive = this.state.calls.some((call) => this.inFlight.has(call.key) && this.facts.isExclusive(call));
+    if (!isExclusive) void this.transact(STAY, []).catch((error: unknown) => this.fail(error));
   }
 
   // ---- deciding ----
 
-  /** What a claim finds begun and unfinished: each call by its policy, all of them independently. */
-  private recover(): JournalEntry[] {
-    const { entries, probes } = recoverCalls(this.state, (call) => this.calls.toolOf(call), this.ports.clock.now());
-    for (const { tool, call } of probes) this.calls.probe(tool, call, 'crash');
-    return entries;
+  step(results: JournalEntry[], asked?: CallInteraction): void {
+    void this.tryStep(results, undefined, asked).catch((error: unknown) => this.fail(error, results));
   }
 
-  /** One turn of the loop: results in, the next action's intents out, both in one commit. */
-  private step(results: JournalEntry[], transaction?: ToolTransaction, asked?: CallInteraction): void {
-    void this.tryStep(results, transaction, asked).catch((error: unknown) => this.fail(error, results));
-  }
-
-  private async tryStep(results: JournalEntry[], transaction?: ToolTransaction, ask?: CallInteraction): Promise<void> {
-    if (this.mode === 'over' || this.leaving) return recordLateResults(this.ports, this.run, results, this.hooks);
+  /** Results in, the next action's intents out, both in one commit. */
+  async tryStep(results: JournalEntry[], transaction?: ToolTransaction, asked?: CallInteraction): Promise<void> {
+    if (this.phase === 'over' || this.isLeaving) return this.recordLateResults(results);
     this.apply(results);
-    const totals = this.state.totals;
-    const action: NextAction = this.mode === 'parking' ? { do: 'await' } : nextAction(this.state, this.facts);
+    const { totals, calls, finishReason } = this.state;
+    const isActing = this.phase === 'acting';
+    const action: NextAction = isActing ? nextAction(this.state, this.facts) : { do: 'await' };
     const begins = action.do === 'await' || action.do === 'call_model' || action.do === 'start_calls';
-    const asks = [
-      ...(ask ? [ask] : []),
-      ...(this.mode === 'acting' ? pendingInteractionsOf(this.state.calls, this.ports.options.approvalExpiresMs) : []),
-    ];
+    const asks = isActing ? pendingInteractionsOf(calls, this.ports.options.approvalExpiresMs) : [];
+    if (asked) asks.unshift(asked);
     // A turn that its model paused goes on first: nothing may stand between its halves.
     const delivers =
-      action.do === 'call_model' && action.attempt === 1 && this.inboxWaiting && this.state.finishReason !== 'pause';
+      action.do === 'call_model' && action.attempt === 1 && this.inboxWaiting && finishReason !== 'pause';
     if (begins && !delivers && asks.length === 0) return this.commit(results, totals, action, transaction);
     // What follows needs a transaction of its own, with the run's row locked.
     if (transaction) {
@@ -179,44 +105,26 @@ export class RunExecution {
     if (delivers || action.do === 'complete') this.inboxWaiting = false;
     if (delivers) await this.leave(deliverPlan(this.run.id), results);
     else if (begins) await this.ask(asks, results, action);
-    else await this.leave(exitFor(action, this.leaveContext(asks)), results);
+    else await this.leave(exitFor(action, this.exitContext(asks)), results);
   }
 
-  private leaveContext(asks: CallInteraction[]): ExitContext {
+  private exitContext(asks: CallInteraction[]): ExitContext {
     const { run, state, ports } = this;
-    const build = (now: number): Interaction[] =>
+    const interactions = (now: number): Interaction[] =>
       asks.map(({ draft, call }) => buildInteraction(draft, call, run, now, ports.digester));
-    return { run: this.run, state, asks: build };
+    return { run, state, interactions };
   }
 
-  /** Asks are committed with the step that needs them, while the calls that need none go on. */
+  /** Interactions are committed with the step that needs them, while the calls that need none go on. */
   private async ask(asks: CallInteraction[], results: JournalEntry[], action: NextAction): Promise<void> {
-    const built = this.leaveContext(asks).asks;
+    const { interactions } = this.exitContext(asks);
     const intents = this.announce(action);
-    const requested = (at: number): JournalEntry[] => built(at).map((asked) => requestedEntry(asked, at));
+    const requested = (at: number): JournalEntry[] => interactions(at).map((asked) => requestedEntry(asked, at));
     this.apply(requested(this.ports.clock.now()));
-    const plan: ExitPlan = {
-      verb: null,
-      end: 'suspended',
-      entries: (at) => [...intents, ...requested(at)],
-      change: () => ({}),
-      interactions: built,
-    };
-    await this.transact(plan, results);
-    if (this.mode === 'over') return;
+    await this.transact({ ...STAY, entries: (at) => [...intents, ...requested(at)], interactions }, results);
+    if (this.phase === 'over') return;
     this.act(action);
-    this.handOverIfIdle();
-  }
-
-  /** Entries from the inside of a method: durable before it goes on. */
-  private async record(entries: JournalEntry[]): Promise<void> {
-    if (this.mode === 'over' || this.leaving) throw new FencedError(`Run ${this.run.id} is no longer executed here.`);
-    this.apply(entries);
-    await this.journal.append(resultsOnly(entries, this.state.totals));
-  }
-
-  private apply(entries: readonly JournalEntry[]): void {
-    for (const entry of entries) this.fold.apply(this.state, nameTool(entry, this.state));
+    this.leaveIfIdle();
   }
 
   /** The usual step: results and the next intents in one append. */
@@ -231,16 +139,20 @@ export class RunExecution {
     let landed: 'all' | 'results' = 'all';
     if (transaction) await this.journal.commitThrough(transaction, step);
     else if (results.length + intents.length > 0) landed = await this.journal.append(step);
-    if (this.mode === 'over') return;
+    if (this.phase === 'over') return;
     if (landed === 'all') this.act(action);
-    else this.dropIntents(action, totalsAfterResults);
-    this.handOverIfIdle();
+    else {
+      // The lease had run out, and the intents were not written: the fold is ahead of the journal, and the next owner begins from there.
+      this.unreserve(action);
+      this.state.totals = totalsAfterResults;
+      this.stopActing();
+    }
+    this.leaveIfIdle();
   }
 
   /** Writes and folds the intents of an action, and counts it as being executed from now on. */
   private announce(action: NextAction): JournalEntry[] {
-    if (action.do !== 'call_model' && action.do !== 'start_calls') return [];
-    const intents = this.intents.write(action, this.state);
+    const intents = intentsOf(action, this.state, this.agent, this.ports);
     this.apply(intents);
     this.reserve(action);
     return intents;
@@ -256,48 +168,30 @@ export class RunExecution {
     for (const key of keysOf(action)) this.inFlight.delete(key);
   }
 
-  /** They were not written, because the lease had run out: the fold is ahead of the journal, and the next owner begins from there. */
-  private dropIntents(action: NextAction, totals: RunTotals): void {
-    this.unreserve(action);
-    this.state.totals = totals;
-    this.stopActing();
-  }
-
   private act(action: NextAction): void {
-    if (action.do === 'call_model') {
-      // A model intent that nobody acts upon needs no taking back: the request is sent again under the next number.
-      if (this.mayAct()) void this.callModel(action.key);
-      else this.release(action);
-    } else if (action.do === 'start_calls') {
-      if (!this.mayAct()) return this.release(action);
-      for (const { key } of action.calls) void this.calls.run(key);
+    if (action.do !== 'call_model' && action.do !== 'start_calls') return;
+    if (this.canStartEffects()) {
+      if (action.do === 'call_model') void this.callModel(action.key);
+      else for (const { key } of action.calls) void this.calls.run(key);
+      return;
     }
-  }
-
-  /** The lease ran out, or a shutdown began, between the intent's commit and the act: never begun. */
-  private release(action: NextAction): void {
+    // The lease ran out, or a shutdown began, between the intent's commit and the act: never begun.
     this.unreserve(action);
     this.stopActing();
     const at = this.ports.clock.now();
+    // A model intent needs no taking back: the request is sent again under the next number.
     this.step(action.do === 'start_calls' ? action.calls.map(({ key }) => ({ type: 'tool.released', at, key })) : []);
   }
 
   private async callModel(key: string): Promise<void> {
     try {
-      const outcome = await requestModel(
-        this.agent,
-        this.run,
-        this.state,
-        this.ports,
-        this.inFlight.get(key) as AbortController,
-        (entries) => this.record(entries),
-      );
-      const entries = 'reply' in outcome ? await this.replies.record(key, outcome.reply, this.state) : [];
+      const outcome = await requestModel(this, this.controllerOf(key));
+      const entries = 'reply' in outcome ? await this.replies.record(key, outcome.reply) : [];
       this.inFlight.delete(key);
-      if ('failure' in outcome && this.mode !== 'over' && !this.leaving) await this.modelFailed(outcome);
+      if ('failure' in outcome && this.phase !== 'over' && !this.isLeaving) await this.modelFailed(outcome);
       else this.step(entries);
     } catch (error) {
-      this.fail(error, []);
+      this.fail(error);
     }
   }
 
@@ -306,39 +200,50 @@ export class RunExecution {
     const failed = failedAttempt(model, failure, this.ports.clock.now());
     this.apply([failed]);
     const after = afterModelFailure(this.run.frozen.modelRetry, model, failure);
-    const context = this.leaveContext([]);
+    const context = this.exitContext([]);
     if ('error' in after) return this.leave(exitFor(after, context), [failed]);
     await this.leave(this.facts.interrupt ? exitFor({ do: 'interrupt' }, context) : after, [failed]);
   }
 
   // ---- leaving ----
 
-  private handOverIfIdle(): void {
-    if (this.mode !== 'parking' || this.inFlight.size > 0 || this.leaving) return;
-    // After trouble with a pause: the next owner would meet the same at once.
-    const plan = this.troubled ? backOffPlan(null, this.pauseMs()) : handOverPlan(this.run);
-    void this.leave(plan, []).catch((error: unknown) => this.fail(error, []));
+  private leaveIfIdle(): void {
+    const isParked = this.phase === 'parking' || this.phase === 'backing_off';
+    if (!isParked || this.inFlight.size > 0 || this.isLeaving) return;
+    const plan = this.phase === 'parking' ? handOverPlan(this.run) : troublePlan(this, null);
+    void this.leave(plan, []).catch((error: unknown) => this.fail(error));
   }
 
-  /** The longer, the more often what is under way was begun in vain. */
-  private pauseMs(): number {
-    const tries = this.state.calls.filter(({ status }) => status !== 'done').map(({ attempts }) => attempts);
-    return retryDelay(this.run.frozen.modelRetry, Math.max(1, ...tries), undefined);
+  /** The absolute deadline or the end of the active time, whichever is first, by the store's clock. */
+  private armDeadline(): void {
+    const { deadlineAt, activeMs, frozen } = this.run;
+    const { clock } = this.ports;
+    const claimedAt = this.run.claimedAt ?? clock.now();
+    const limitAt = Math.min(
+      deadlineAt ?? Infinity,
+      frozen.maxDurationMs === null ? Infinity : claimedAt + frozen.maxDurationMs - activeMs,
+    );
+    if (limitAt === Infinity) return;
+    // Counted from the claim, which the store's clock dated, so that a skewed process clock does not matter.
+    this.cancelDeadline = clock.after(Math.max(1, limitAt - claimedAt), () => void this.timeOut(limitAt));
   }
 
-  private async timeOut(): Promise<void> {
-    if (this.mode === 'over' || this.leaving) return;
-    const cut = cutByDeadline(this.state, this.inFlight, this.ports.clock.now());
+  private async timeOut(limitAt: number): Promise<void> {
+    if (this.phase === 'over' || this.isLeaving) return;
+    const at = this.ports.clock.now();
+    // The effect of a call that the deadline cuts off stays on record as uncertain.
+    const cut = this.state.calls
+      .filter(({ key }) => this.inFlight.has(key))
+      .map((call) => uncertainCall(call, at, 'timeout'));
     this.apply(cut);
     this.abortCalls('the run passed its deadline');
-    await this.leave(timeOutPlan(this.deadline.limitAt as number), cut).catch((error: unknown) => this.fail(error, []));
+    await this.leave(timeOutPlan(limitAt), cut).catch((error: unknown) => this.fail(error));
   }
 
-  /** Leaves the run, unless what somebody else wrote meanwhile lets it go on. */
-  private async leave(plan: ExitPlan, results: JournalEntry[]): Promise<void> {
-    this.leaving = true;
-    const answer = await this.transact(plan, results).finally(() => (this.leaving = false));
-    if (!answer || this.mode === 'over') return;
+  async leave(plan: ExitPlan, results: JournalEntry[]): Promise<void> {
+    this.isLeaving = true;
+    const answer = await this.transact(plan, results).finally(() => (this.isLeaving = false));
+    if (!answer || this.phase === 'over') return;
     if (answer.leavesMessages) this.inboxWaiting = true;
     this.apply(answer.news);
     this.step([]);
@@ -351,17 +256,38 @@ export class RunExecution {
     return this.journal.alone(() => this.transactNow(plan, results, totals));
   }
 
+  /** Offered again until the store takes it, refuses it, or the attempt is over here (I10). */
   private async transactNow(plan: ExitPlan, results: JournalEntry[], totals: RunTotals): Promise<ExitResult | null> {
-    const answer = await offerTransaction(
-      this.ports,
-      { runId: this.run.id, session: this.run.sessionId !== null && plan.verb !== null },
-      { ...plan, attempt: this.run.attempt, sequence: this.journal.sequence, results, totals },
-      () => this.mode === 'over',
-    );
-    if (answer === 'gone') this.lose('the run no longer exists');
-    if (answer === 'gone' || answer === 'over') return null;
-    if (answer.advanced)
-      this.hooks.onCommitted(answer.advanced.run, answer.advanced.firstSequence, answer.advanced.entries);
+    const { store } = this.ports;
+    const { id: runId, attempt, sessionId } = this.run;
+    const exit: ExitTransition = {
+      attempt,
+      sequence: this.journal.sequence,
+      results,
+      totals,
+      pendingInterruptEntries: pendingInterruptOnce(),
+      maxCommitBytes: store.traits.maxCommitBytes,
+      ...plan,
+    };
+    let next: RunRecord | null = null;
+    let writes: RunWrites = {};
+    const decide = (locked: LockedRun): TransitionDecision<ExitResult> => {
+      const decision = decideExit(locked, exit);
+      next = locked.nextInSession;
+      writes = decision;
+      return decision;
+    };
+    const offer = async () => {
+      const answer = await store.transition({ runId, session: sessionId !== null && plan.verb !== null, decide });
+      return answer.outcome === 'done' && answer.result.outcome === 'too_early' ? undefined : answer;
+    };
+    const answer = await untilAnswered(this.ports, offer, () => this.phase === 'over');
+    if (!answer) return null;
+    if (answer.outcome !== 'done') {
+      this.lose('the run no longer exists');
+      return null;
+    }
+    if (next) this.hooks.publisher.advanced(next, writes);
     return this.afterTransaction(plan, answer.result, answer.run);
   }
 
@@ -369,7 +295,7 @@ export class RunExecution {
     if (stored.status !== 'running') {
       this.finish(plan.end);
       this.journal.landed(result.entries);
-      this.hooks.onClaimable(this.run.id, plan.afterMs ?? 0);
+      this.hooks.onClaimable(plan.afterMs ?? 0);
       return result;
     }
     this.facts.budget = stored.budgetMaxTotalTokens;
@@ -383,102 +309,40 @@ export class RunExecution {
     return { ...result, news: [] };
   }
 
-  private finish(end: ExecutionEnd): void {
-    if (this.mode === 'over') return;
-    this.mode = 'over';
-    this.deadline.disarm();
-    this.resolveEnded(end);
-  }
-
   // ---- trouble ----
 
-  private fail(error: unknown, results: readonly JournalEntry[]): void {
+  fail(error: unknown, results: readonly JournalEntry[] = []): void {
+    const { log } = this.ports;
     const fields = { runId: this.run.id, attempt: this.run.attempt, ...recordedError(error, 'STORE_BROKEN') };
-    if (AgentRunsError.is(error, 'FENCED')) {
-      this.ports.log.warn('lost ownership of a run; its late results move nothing', fields);
-      this.lose('the run was taken over, cancelled or settled');
-      return void recordLateResults(this.ports, this.run, results, this.hooks).catch(() => undefined);
+    const failure = failureOf(error);
+    switch (failure) {
+      case 'fenced':
+        log.warn('lost ownership of a run; its late results move nothing', fields);
+        this.lose('the run was taken over, cancelled or settled');
+        return void this.recordLateResults(results).catch(() => undefined);
+      case 'unavailable':
+        log.warn('the store did not take a step; the run is let go of', fields);
+        this.enter('backing_off');
+        return this.leaveIfIdle();
+      case 'broken':
+      case 'corrupt':
+        log.error('the store broke a promise; the run keeps its status', fields);
+        this.lose('the store broke a promise');
+        return this.hooks.onBroken(error);
+      default:
+        log.error('a step failed in the engine itself', { ...fields, stack: thrownStack(error) });
+        return this.giveUp(error, failure === 'too_large');
     }
-    if (AgentRunsError.is(error) && error.family === 'store' && error.retryable) {
-      this.ports.log.warn('the store did not take a step; the run is let go of', fields);
-      this.troubled = true;
-      this.stopActing();
-      return this.handOverIfIdle();
-    }
-    if (AgentRunsError.is(error) && error.family === 'store') {
-      this.ports.log.error('the store broke a promise; the run keeps its status', fields);
-      this.lose('the store broke a promise');
-      return this.hooks.onBroken(error);
-    }
-    this.ports.log.error('a step failed in the engine itself', { ...fields, stack: thrownStack(error) });
-    // Of a transaction that was too large nothing was written: the run leaves in a smaller one.
-    const isTooLarge = AgentRunsError.is(error, 'PAYLOAD_TOO_LARGE');
-    if (this.isGivingUp) return;
-    this.isGivingUp = true;
-    const giveUp = (): void => this.lose('a step failed in the engine itself');
-    if (this.leaving && !isTooLarge) return giveUp();
+  }
+
+  /** @param isTooLarge nothing of the transaction was written: the run leaves in a smaller one */
+  private giveUp(error: unknown, isTooLarge: boolean): void {
+    if (this.phase === 'failing' || this.phase === 'over') return;
+    const lose = (): void => this.lose('a step failed in the engine itself');
+    if (this.isLeaving && !isTooLarge) return lose();
+    this.enter('failing');
     const detail = `A step could not be taken: ${recordedError(error, 'TOOL_FAILED').message}. The journal up to sequence ${this.journal.sequence} is kept; retry the run once the cause is mended.`;
     const attention: Attention = { reason: isTooLarge ? 'limit' : 'journal_corrupt', detail: recordedText(detail) };
-    void this.leave(exitFor({ do: 'call_attention', attention }, this.leaveContext([])), []).catch(giveUp);
-  }
-
-  /** A `transactional` call has the run to itself: its own commit is the next one (decisions/004). */
-  private isAlone(): boolean {
-    return this.state.calls.some((call) => this.inFlight.has(call.key) && this.facts.isExclusive(call));
-  }
-
-  private mayAct(): boolean {
-    return this.mode === 'acting' && !this.leaving && this.hooks.leaseHeld();
-  }
-
-  private stopActing(): void {
-    if (this.mode === 'acting') this.mode = 'parking';
-  }
-
-  /** What the runner of calls may do to this attempt. */
-  private handle(): AttemptHandle {
-    return {
-      callOf: (key) => this.state.calls.find((call) => call.key === key) as CallState,
-      mayAct: () => this.mayAct(),
-      standstillMs: () => this.hooks.standstillMs(),
-      mayGoOn: () => this.mode !== 'over' && !this.leaving && this.hooks.leaseHeld(),
-      isOver: () => this.mode === 'over',
-      hold: (key) => this.hold(key),
-      controllerOf: (key) => this.inFlight.get(key) as AbortController,
-      release: (key) => void this.inFlight.delete(key),
-      step: (results, asked) => this.step(results, undefined, asked),
-      record: (entries) => this.record(entries),
-      stepThrough: (results, transaction) => this.tryStep(results, transaction),
-      stopActing: () => this.stopActing(),
-      refold: () => this.refold(),
-      begunCalls: () => this.state.calls.flatMap(({ status, key }) => (status === 'started' ? [key] : [])),
-      backOffAfter: (released) => {
-        if (this.leaving) return Promise.resolve();
-        this.apply([released]);
-        return this.leave(backOffPlan((released as { key: string }).key, this.pauseMs()), [released]);
-      },
-      fail: (error) => this.fail(error, []),
-    };
-  }
-
-  private hold(key: string): AbortController {
-    const controller = new AbortController();
-    this.inFlight.set(key, controller);
-    return controller;
-  }
-
-  /** The journal is the truth when a folded step was refused, or its fate is unknown; nothing is in flight then. */
-  private async refold(): Promise<boolean> {
-    const history = this.state.messages.slice(0, this.state.historyLength);
-    const read = () => readRunState(this.ports.store, this.fold, this.run.id, history);
-    const stored = await untilAnswered(this.ports, read, () => this.mode === 'over');
-    if (!stored) {
-      this.lose('the run no longer exists');
-      return false;
-    }
-    this.state = stored.state;
-    this.journal.caughtUp(stored.state.sequence);
-    this.inFlight.clear();
-    return true;
+    void this.leave(exitFor({ do: 'call_attention', attention }, this.exitContext([])), []).catch(lose);
   }
 }

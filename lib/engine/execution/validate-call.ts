@@ -1,26 +1,30 @@
-/**
- * What the host's own code says about a call before it is begun: whether its arguments are valid, and whether a person must decide. Host code gets
- * copies, so that it cannot rewrite what was said, and its failure is an answer: of a validator a refusal, of a rule the demand for a person. A validator
- * that hangs would hold back the reply that was paid for: the tool's timeout ends the wait, and the tool is never begun.
- */
-import type { ApprovalVerdict } from '../../contracts/journal-entry.js';
+import type { ApprovalVerdict, JournalEntry, ToolFailed } from '../../contracts/journal-entry.js';
 import type { JsonObject } from '../../contracts/json.js';
 import type { ParsedArguments, ToolCaller } from '../../contracts/ports/tool-caller.port.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import type { EnginePorts } from '../engine-ports.js';
+import type { CallState } from '../journal/run-state.js';
+import { timedCall } from '../timed-call.js';
 import { argumentsProblem } from '../values/json-domain.js';
 import { firstProblems } from '../values/problem-text.js';
+import { recordedFailure } from '../values/recorded-error.js';
 import { thrownName, thrownStack } from '../values/thrown-stack.js';
-import { timedCall } from './timed-call.js';
+import { failedCall, refusedRepetition } from './call-entries.js';
 
-type JudgePorts = Pick<EnginePorts, 'clock' | 'log' | 'scope'>;
+type ValidationPorts = Pick<EnginePorts, 'clock' | 'log' | 'scope'>;
 type LogFields = { runId: string; operation: string };
 
+/** The result of a call that is never executed. */
+export type CallRefusal = Pick<ToolFailed, 'outcome' | 'error'>;
 export type ParsedCall = ParsedArguments | { ok: false; problems: string[]; timedOut: true };
 
-/** @param fields of the log line about a validator or rule that throws: `runId`, `operation` */
+/**
+ * Validates arguments by the schema of a tool. Its validator is host code: it gets a copy, and its failure counts as a refusal. The tool's timeout ends the
+ * wait for a validator that hangs, which would hold back a reply that was paid for; the tool is never begun then.
+ * @param fields of the log line about a validator that throws
+ */
 export async function parseCall(
-  ports: JudgePorts,
+  ports: ValidationPorts,
   tool: ToolDefinition,
   args: JsonObject,
   fields: LogFields,
@@ -57,9 +61,9 @@ function bounded(parsed: ParsedArguments): ParsedArguments {
   return refused === null ? parsed : { ok: false, problems: [`as the schema reads it, ${refused}`] };
 }
 
-/** Null when nobody needs to decide. */
+/** Asks the approval rule of a tool; a rule that throws demands a person. Null = no approval is needed. */
 export async function approvalOf(
-  ports: JudgePorts,
+  ports: ValidationPorts,
   tool: ToolDefinition,
   input: JsonObject,
   call: Parameters<ToolCaller['approval']>[1],
@@ -77,4 +81,55 @@ export async function approvalOf(
     stack: thrownStack(error),
   });
   return { reason: `A person must decide because its approval rule failed (${thrownName(error)}).` };
+}
+
+/** Inputs that this process has read, by which tool. Weak: an input lives as long as the state of its run. */
+const readHere = new WeakMap<JsonObject, ToolDefinition>();
+
+export function markRead(tool: ToolDefinition, input: JsonObject): void {
+  readHere.set(input, tool);
+}
+
+/**
+ * The gate right before an effect: unless this process has read the arguments, they are read once more by its schema. A deploy between an approval and its
+ * call, or between a crash and the repetition, must not execute what today's schema refuses or reads otherwise.
+ * @param isInterrupted whether an execution of the call was interrupted and may have had its effect
+ * @returns the end of a call that must not go on; null when it may
+ */
+export async function recheckCall(
+  ports: ValidationPorts & Pick<EnginePorts, 'digester'>,
+  runId: string,
+  tool: ToolDefinition,
+  call: CallState,
+  isInterrupted: boolean,
+): Promise<JournalEntry | null> {
+  if (readHere.get(call.input) === tool) return null;
+  const { clock, digester } = ports;
+  const parsed = await parseCall(ports, tool, call.given, { runId, operation: call.key });
+  const at = clock.now();
+  if (parsed.ok) {
+    if (digester.canonical(parsed.input) !== digester.canonical(call.input)) {
+      const drift = 'the schema of this process reads its arguments otherwise than was recorded';
+      return refusedRepetition(call, at, drift, isInterrupted, 'input_drift');
+    }
+    markRead(tool, call.input);
+    return null;
+  }
+  if (isInterrupted) {
+    const refused = `the schema of this process refuses its arguments: ${parsed.problems.join('; ')}`;
+    return refusedRepetition(call, at, refused, true);
+  }
+  const { outcome, error } = invalidCall(parsed);
+  return failedCall(call, at, error, outcome);
+}
+
+/** What a refusal of the arguments means for the call. */
+export function invalidCall(parsed: Extract<ParsedCall, { ok: false }>): CallRefusal {
+  const problems = parsed.problems.join('; ');
+  return 'timedOut' in parsed
+    ? { outcome: 'error', error: recordedFailure('TOOL_TIMED_OUT', `The tool was not run: ${problems}.`) }
+    : {
+        outcome: 'invalid_arguments',
+        error: recordedFailure('INVALID_ARGUMENTS', `The arguments are not valid: ${problems}`),
+      };
 }

@@ -9,7 +9,7 @@ import type { IdSource } from '../../contracts/ports/id-source.port.js';
 import type { AppendRequest, RunStore, ToolTransaction } from '../../contracts/ports/run-store.port.js';
 import type { RunTotals } from '../../contracts/run.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
-import { Backoff } from '../execution/backoff.js';
+import { failureOf, storePause } from '../failure.js';
 
 /** What one step brings: results that must not be lost, and intents that are only worth something while the attempt may act. */
 export interface StepEntries {
@@ -137,7 +137,7 @@ export class RunJournal {
     const last = batch.at(-1) as Queued;
     const all = batch.flatMap((step) => [...step.results, ...step.intents]);
     const results = batch.flatMap((step) => step.results);
-    const backoff = new Backoff(this.ports);
+    let failures = 0;
     let offerIntents = true;
     for (;;) {
       const entries = offerIntents ? all : results;
@@ -154,10 +154,10 @@ export class RunJournal {
           const stored = await this.isStored(all);
           if (stored === false) throw error;
           if (stored === true) offerIntents = true;
-          else await backoff.wait();
-        } else if (!AgentRunsError.is(error) || error.family !== 'store' || !error.retryable) throw error;
+          else await storePause(this.ports, ++failures);
+        } else if (failureOf(error) !== 'unavailable') throw error;
         else {
-          await backoff.wait();
+          await storePause(this.ports, ++failures);
           // An append whose answer was lost may have landed with its intents: only a journal that lacks it lets us leave them out.
           if (
             offerIntents &&

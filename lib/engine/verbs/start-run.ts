@@ -17,7 +17,7 @@ import type { StartContext, StartOptions } from '../../contracts/run-requests.js
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { AgentNotFoundError } from '../../errors/request/agent-not-found.error.js';
 import type { EnginePorts } from '../engine-ports.js';
-import { actionFacts, IntentWriter } from '../execution/intents.js';
+import { actionFacts, intentsOf } from '../execution/intents.js';
 import type { JournalFold } from '../journal/fold-journal.js';
 import { emptyState, type RunState } from '../journal/run-state.js';
 import type { LifecyclePublisher } from '../lifecycle-publisher.js';
@@ -234,7 +234,7 @@ export class StartRun {
       ),
     );
     if (action.do !== 'call_model') return null;
-    const intents = new IntentWriter(this.ports, draft.agent).write(action, state);
+    const intents = intentsOf(action, state, draft.agent, this.ports);
     for (const entry of intents) this.fold.apply(state, entry);
     return { state, entries: [...entries, ...intents] };
   }

@@ -1,13 +1,137 @@
 import type { AgentDefinition } from '../../contracts/agent-definition.js';
-import { FINISH_REASONS, type FinishReason, type RecordedError } from '../../contracts/journal-entry.js';
-import type { JsonValue } from '../../contracts/json.js';
-import type { ModelReply, ModelReplyPart } from '../../contracts/ports/model-client.port.js';
-import { settledUsage, type Usage } from '../../contracts/usage.js';
-import type { RunState } from '../journal/run-state.js';
 import { isBlankText } from '../../contracts/blank-text.js';
+import type { Question } from '../../contracts/interaction.js';
+import {
+  FINISH_REASONS,
+  type CallVerdict,
+  type FinishReason,
+  type JournalEntry,
+  type RecordedError,
+  type ToolFailed,
+} from '../../contracts/journal-entry.js';
+import type { JsonObject, JsonValue } from '../../contracts/json.js';
+import type { AssistantPart, ToolCallPart } from '../../contracts/message.js';
+import type { ModelReply, ModelReplyCall, ModelReplyPart } from '../../contracts/ports/model-client.port.js';
+import { settledUsage, type Usage } from '../../contracts/usage.js';
+import { gateDraft } from '../interactions.js';
+import type { RunState } from '../journal/run-state.js';
 import { MAX_JSON_DEPTH } from '../values/json-path.js';
 import { isLargerThan } from '../values/json-text-size.js';
+import { parseArguments } from '../values/parse-arguments.js';
 import { recordedFailure, recordedText } from '../values/recorded-error.js';
+import type { Attempt } from './attempt.js';
+import { failedCall } from './call-entries.js';
+import { isCallId, substituteCallId } from './provider-transcript.js';
+import { resolveApproval } from './resolve-approval.js';
+import { approvalOf, invalidCall, markRead, parseCall } from './validate-call.js';
+
+/** A call as it will be journaled: what the model said, what is known of it, and its result where it will never be executed. */
+interface ReadCall {
+  verdict: CallVerdict;
+  part: ToolCallPart;
+  refusal: { error: RecordedError; outcome: ToolFailed['outcome'] } | null;
+}
+
+/** Makes the entries of a reply: the reply itself with a verdict for each call, then a result for each call that will never be executed. */
+export class ReplyRecorder {
+  constructor(private readonly attempt: Attempt) {}
+
+  async record(key: string, reply: ModelReply): Promise<JournalEntry[]> {
+    const { ports, state } = this.attempt;
+    const at = ports.clock.now();
+    const taken = new Set(state.callIds);
+    const content: AssistantPart[] = [];
+    const calls: CallVerdict[] = [];
+    const { finishReason, usage } = reply;
+    const entries: JournalEntry[] = [
+      { type: 'model.completed', at, key, message: { role: 'assistant', content }, finishReason, usage, calls },
+    ];
+    for (const part of reply.content) {
+      if (part.type !== 'tool-call') {
+        content.push(part);
+        continue;
+      }
+      const call = this.readCall(`${key}.t${calls.length}`, part, taken, finishReason);
+      content.push(call.part);
+      calls.push(call.verdict);
+      if (!call.refusal) entries.push(...(await this.validate(call)));
+      // Which the validation may have found.
+      if (call.refusal) entries.push(failedCall(call.verdict, at, call.refusal.error, call.refusal.outcome));
+    }
+    return entries;
+  }
+
+  private readCall(key: string, call: ModelReplyCall, taken: Set<string>, finishReason: FinishReason): ReadCall {
+    const { ports, agent, run } = this.attempt;
+    const isUsable = isCallId(call.callId) && !taken.has(call.callId);
+    const callId = isUsable ? call.callId : substituteCallId(ports.digester, `${run.id}/${key}`, taken);
+    taken.add(callId);
+    const { name } = call;
+    const parsed = parseArguments(call.argumentsText);
+    const tool = agent.tools.find((known) => known.name === name);
+    const part: ToolCallPart = {
+      type: 'tool-call',
+      callId,
+      provider: agent.model.provider ?? agent.model.name,
+      name,
+      ...(parsed.ok ? { arguments: parsed.arguments } : { rawArguments: call.argumentsText }),
+      ...(!isUsable && { originalCallId: call.callId }),
+      ...(call.providerOptions && { providerOptions: call.providerOptions }),
+    };
+    const { version = null, recovery = null } = tool ?? {};
+    const verdict: CallVerdict = { key, callId, name, toolVersion: version, recovery };
+    return {
+      verdict,
+      part,
+      refusal: this.refusalOf(parsed.ok ? null : parsed.problem, tool !== undefined, finishReason),
+    };
+  }
+
+  private refusalOf(problem: string | null, isKnown: boolean, finishReason: FinishReason): ReadCall['refusal'] {
+    if (finishReason === 'length' || finishReason === 'pause') {
+      const message = `Not executed: the reply ended early (${finishReason}), so the arguments may be incomplete. Call again with less at a time.`;
+      return { outcome: 'not_executed', error: recordedFailure('OUTPUT_TRUNCATED', message) };
+    }
+    if (!isKnown) {
+      const known = this.attempt.agent.tools.map(({ name }) => name).join(', ') || 'none';
+      const message = `There is no tool of this name. Available: ${known}.`;
+      return { outcome: 'unknown_tool', error: recordedFailure('UNKNOWN_TOOL', message) };
+    }
+    return problem === null ? null : invalidCall({ ok: false, problems: [problem] });
+  }
+
+  /** Completes the verdict, or the refusal. @returns the entries of an approval that needs no person */
+  private async validate(call: ReadCall): Promise<JournalEntry[]> {
+    const { verdict, part } = call;
+    const { ports, run } = this.attempt;
+    const tool = this.attempt.toolOf(verdict);
+    if (!tool) return [];
+    const given = part.arguments as JsonObject;
+    const fields = { runId: run.id, operation: verdict.key };
+    const parsed = await parseCall(ports, tool, given, fields);
+    if (!parsed.ok) {
+      call.refusal = invalidCall(parsed);
+      return [];
+    }
+    const { input } = parsed;
+    if (!this.sameValue(input, given)) verdict.input = input;
+    markRead(tool, verdict.input ?? given);
+    if (tool.asksUser) verdict.questions = input['questions'] as unknown as Question[];
+    if (tool.approval !== 'rule') return [];
+    const { callId } = verdict;
+    const approval = await approvalOf(ports, tool, input, { runId: run.id, callId, actor: run.actor }, fields);
+    if (!approval) return [];
+    verdict.approval = approval;
+    const gate = gateDraft({ input, approval, questions: null }, ports.options.approvalExpiresMs);
+    return (await resolveApproval(this.attempt, gate, verdict)) ?? [];
+  }
+
+  private sameValue(a: JsonValue, b: JsonValue): boolean {
+    const { digester } = this.attempt.ports;
+    // Mostly the validator changed nothing: then the texts are the same, and making them canonical costs several times as much.
+    return JSON.stringify(a) === JSON.stringify(b) || digester.canonical(a) === digester.canonical(b);
+  }
+}
 
 export interface ModelFailure {
   failure: RecordedError;
