@@ -1,4 +1,5 @@
 /** Cursors of lists: the place of the last row shown, so that rows that come and go elsewhere move nothing. Opaque to callers. */
+import type { Page } from './ports/run-store.port.js';
 import { InvalidCursorError } from '../errors/request/invalid-cursor.error.js';
 
 /** What the rows of a list are sorted by, in this order. */
@@ -43,4 +44,19 @@ export function placeOf<L extends ListName>(list: L, cursor: string): Places[L] 
   throw new InvalidCursorError(
     `This cursor was not given by the list of ${list}. Use \`nextCursor\` of the page before.`,
   );
+}
+
+/**
+ * A page of what was found, in the order of its list.
+ * @param found one more than the limit where there is a next page
+ */
+export function pageOf<L extends ListName, Item>(
+  list: L,
+  found: readonly Item[],
+  limit: number,
+  placed: (item: Item) => Places[L],
+): Page<Item> {
+  const items = found.slice(0, limit);
+  const last = items.at(-1);
+  return last && found.length > items.length ? { items, nextCursor: cursorAfter(list, placed(last)) } : { items };
 }

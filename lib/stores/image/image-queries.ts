@@ -16,7 +16,7 @@ import type { ImageTables } from './image-tables.js';
 import { answeredRuns } from './image-sweeps.js';
 import { claimableSince, isExpired, leaseOf } from './leases.js';
 import { byAge, byAsk } from './list-order.js';
-import { cursorAfter, placeOf, type ListName, type Places } from '../../contracts/page-cursor.js';
+import { pageOf, placeOf } from '../../contracts/page-cursor.js';
 
 export function load(tables: ImageTables, runId: string): { run: RunRecord; lease: LeaseView | null } | null {
   const run = tables.runs.get(runId);
@@ -74,13 +74,13 @@ export function list(tables: ImageTables, query: ListQuery): Page<RunSummary> {
       fits(run) &&
       (place === undefined || byAge(run, place) < 0),
   );
-  return pageOf(
+  const page = pageOf(
     'runs',
     found.sort((a, b) => byAge(b, a)),
     query.limit,
-    summaryOf,
     (run) => run,
   );
+  return { ...page, items: page.items.map((run) => detached(summaryOf(run))) };
 }
 
 export function interactions(tables: ImageTables, query: InteractionQuery): Page<Interaction> {
@@ -98,13 +98,11 @@ export function interactions(tables: ImageTables, query: InteractionQuery): Page
       fits(tables.runs.get(one.runId)) &&
       (place === undefined || byAsk(one, place) > 0),
   );
-  return pageOf(
-    'interactions',
-    found.sort(byAsk),
-    query.limit,
-    (one) => one,
-    (one) => ({ ...one, place: interactionPlace(one) }),
-  );
+  const page = pageOf('interactions', found.sort(byAsk), query.limit, (one) => ({
+    ...one,
+    place: interactionPlace(one),
+  }));
+  return { ...page, items: page.items.map((one) => detached(one)) };
 }
 
 /** Whether a run was started by this actor and has all of these pairs, compared as text. */
@@ -150,19 +148,6 @@ export function metrics(tables: ImageTables, now: number): StoreMetrics {
     journalBytes: tables.journalBytes,
     offenders: running.filter((run) => isExpired(tables, run, now)).length + answeredRuns(tables).length,
   };
-}
-
-function pageOf<L extends ListName, Row, Item>(
-  name: L,
-  rows: readonly Row[],
-  limit: number,
-  present: (row: Row) => Item,
-  placed: (row: Row) => Places[L],
-): Page<Item> {
-  const shown = rows.slice(0, limit);
-  const last = shown.at(-1);
-  const items = shown.map((row) => detached(present(row)));
-  return last && rows.length > shown.length ? { items, nextCursor: cursorAfter(name, placed(last)) } : { items };
 }
 
 function summaryOf(run: RunRecord): RunSummary {

@@ -16,19 +16,21 @@ import type {
   TransitionResult,
 } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord, RunTotals } from '../../contracts/run.js';
-import { respectsSettled } from '../../contracts/run-transitions.js';
-import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
-import { BrokenStoreError } from '../../errors/store/broken-store.error.js';
-import { FencedError } from '../../errors/store/fenced.error.js';
-import { SequenceConflictError } from '../../errors/store/sequence-conflict.error.js';
-import { StoreConflictError } from '../../errors/store/store-conflict.error.js';
+import {
+  isSpent,
+  misplacedAppend,
+  requireOwned,
+  requireQueued,
+  requireReplaceable,
+  requireSettledStays,
+  takenRun,
+  unlockedChange,
+} from '../../contracts/store-rules.js';
 import { detached } from './detached.js';
 import type { ImageChange, JournalRow, Written } from './image-change.js';
 import type { ImageTables } from './image-tables.js';
 import { leaseOf } from './leases.js';
 import { byAsk } from './list-order.js';
-
-const OVER: ReadonlySet<Interaction['status']> = new Set(['used', 'cancelled']);
 
 export function create(tables: ImageTables, now: number, request: CreateRequest): Written<CreateResult> {
   const session = request.sessionId === null ? undefined : tables.sessions.get(request.sessionId);
@@ -45,12 +47,7 @@ export function create(tables: ImageTables, now: number, request: CreateRequest)
   const totals = detached(decision.totals);
   const run: RunRecord = { ...detached(decision.run), revision: 1, sequence: 0, totals };
   const taken = tables.runs.get(run.id) ?? tables.runOfRequest(run.requestScope, run.requestId);
-  if (taken) {
-    throw new StoreConflictError(
-      `Run ${run.id} was not created: run ${taken.id} has this id or this request (${run.requestScope}, ${run.requestId}) already. Return or refuse it instead.`,
-      { details: { runId: run.id, existing: taken.id } },
-    );
-  }
+  if (taken) throw takenRun(run, taken);
   const changes: ImageChange[] = [{ kind: 'run', run }];
   if (decision.entries.length > 0) {
     changes.push({ kind: 'journal', runId: run.id, row: rowOf(1, run.attempt, decision.entries, totals) });
@@ -71,16 +68,8 @@ export function append(tables: ImageTables, request: AppendRequest): Written<voi
   // Before the fence: what landed stands, even if the run was taken away before its owner could be told.
   const stored = tables.journals.get(runId)?.find((one) => one.first === firstSequence);
   if (stored && stored.attempt === attempt && stored.entries === row.entries) return { value: undefined, commit: null };
-  if (!isOwner) {
-    const found = run ? `it is ${run.status} with attempt ${run.attempt}` : 'there is no such run';
-    throw new FencedError(`Attempt ${attempt} no longer owns run ${runId}: ${found}. Its worker must stop the run.`, {
-      details: { runId, attempt },
-    });
-  }
-  throw new SequenceConflictError(
-    `Run ${runId} stands at sequence ${run.sequence}; ${entries.length} entries from ${firstSequence} on are neither its next ones nor a repetition.`,
-    { details: { runId, sequence: run.sequence, firstSequence } },
-  );
+  requireOwned(request, run);
+  throw misplacedAppend(request, entries.length, run.sequence);
 }
 
 export function transition<T>(
@@ -124,7 +113,7 @@ function lock(
     interactions: detached(
       tables
         .interactionsOf(run.id)
-        .filter(({ status }) => !OVER.has(status))
+        .filter((one) => !isSpent(one))
         .sort(byAsk),
     ),
     inbox: detached(shown.sort((a, b) => a.order - b.order)),
@@ -136,12 +125,7 @@ function lock(
 
 function planRunWrite(run: RunRecord, write: RunWrite, now: number): ImageChange[] {
   const change = detached(write.change);
-  if (!respectsSettled(run, change)) {
-    throw new IllegalTransitionError(
-      `Run ${run.id} is ${run.status}, which is settled: it cannot become ${change.status}. Only a retry of a failed run or a restart leads on, to pending.`,
-      { details: { runId: run.id, from: run.status, to: change.status } },
-    );
-  }
+  requireSettledStays(run, change);
   const changes: ImageChange[] = [];
   const totals = detached(write.totals ?? run.totals);
   if (Object.keys(change).length > 0) {
@@ -165,51 +149,28 @@ function planNeighbours(
   const changes: ImageChange[] = [];
   if (decision.session) {
     const session = locked.sessionId === undefined ? undefined : tables.sessions.get(locked.sessionId);
-    if (!session) throw unlocked('a session');
+    if (!session) throw unlockedChange('a session');
     changes.push({ kind: 'session', session: { ...session, ...detached(decision.session) } });
   }
   if (decision.nextInSession) {
     const next = locked.nextId === undefined ? undefined : tables.runs.get(locked.nextId);
-    if (!next) throw unlocked('a next run of the session');
+    if (!next) throw unlockedChange('a next run of the session');
     changes.push(...planRunWrite(next, decision.nextInSession, now));
   }
   return changes;
 }
 
-function unlocked(what: string): BrokenStoreError {
-  return new BrokenStoreError(
-    `A decision changes ${what} that was not shown to it. Ask for \`session: true\` and change only what is there.`,
-  );
-}
-
-/** I7: a decision is bound once. */
 function planInteraction(tables: ImageTables, given: Interaction): ImageChange {
   const interaction = detached(given);
   const stored = tables.interactions.get(interaction.id);
-  if (stored && stored.status !== 'pending') {
-    const ends = OVER.has(interaction.status);
-    const isOver = OVER.has(stored.status);
-    const isSameDecision =
-      stored.digest === interaction.digest && JSON.stringify(stored.decision) === JSON.stringify(interaction.decision);
-    if (isOver || !ends || !isSameDecision) {
-      throw new StoreConflictError(
-        `Interaction ${stored.id} is ${stored.status} already and cannot become ${interaction.status}.`,
-        { details: { runId: stored.runId, interactionId: stored.id, status: stored.status } },
-      );
-    }
-  }
+  if (stored) requireReplaceable(stored, interaction);
   return { kind: 'interaction', interaction };
 }
 
 function planInbox(tables: ImageTables, given: InboxMessage): ImageChange {
   const message = detached(given);
   const stored = tables.inboxes.get(message.runId)?.get(message.requestId);
-  if (stored && stored.status !== 'queued') {
-    throw new StoreConflictError(
-      `The message with request id ${message.requestId} to run ${message.runId} is ${stored.status} already.`,
-      { details: { runId: message.runId, requestId: message.requestId, status: stored.status } },
-    );
-  }
+  if (stored) requireQueued(stored);
   return { kind: 'inbox', message };
 }
 

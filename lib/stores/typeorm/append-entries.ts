@@ -2,9 +2,9 @@
  * Group `append`, the parts every database shares: the form of a row, and what an append means that landed no row. The statement itself is each twin's own,
  * because it is the hot path: one row, fenced inside the statement by attempt and status (I3).
  */
+import type { RunStatus } from '../../contracts/run-status.js';
+import { misplacedAppend, requireOwned } from '../../contracts/store-rules.js';
 import type { AppendRequest } from '../../contracts/ports/run-store.port.js';
-import { FencedError } from '../../errors/store/fenced.error.js';
-import { SequenceConflictError } from '../../errors/store/sequence-conflict.error.js';
 import { perDialect, type Dialect } from './dialect.js';
 import { isRowThere, type WrittenRow } from './journal-row.js';
 import { queryOne, type Program } from './program.js';
@@ -60,23 +60,13 @@ const statements = perDialect(({ tables }) => ({
  * @throws FencedError, SequenceConflictError
  */
 export function* explainAppend(dialect: Dialect, append: PreparedAppend): Program<void> {
-  const { runId, attempt, firstSequence, count } = append;
+  const { runId, firstSequence, count } = append;
   const sql = statements(dialect);
   if (yield* isRowThere(dialect, append)) return;
   const run = yield* queryOne(sql.run, [runId]);
-  if (!run || run['status'] !== 'running' || Number(run['attempt']) !== attempt) {
-    const found = run
-      ? `it is ${String(run['status'])} with attempt ${Number(run['attempt'])}`
-      : 'there is no such run';
-    throw new FencedError(`Attempt ${attempt} no longer owns run ${runId}: ${found}. Its worker must stop the run.`, {
-      details: { runId, attempt },
-    });
-  }
+  requireOwned(append, run && { status: run['status'] as RunStatus, attempt: Number(run['attempt']) });
   const last = yield* queryOne(sql.last, [runId]);
   const sequence = last ? Number(last['first_sequence']) + Number(last['entry_count']) - 1 : 0;
   if (count === 0 && firstSequence === sequence + 1) return;
-  throw new SequenceConflictError(
-    `Run ${runId} stands at sequence ${sequence}; ${count} entries from ${firstSequence} on are neither its next ones nor a repetition.`,
-    { details: { runId, sequence, firstSequence } },
-  );
+  throw misplacedAppend(append, count, sequence);
 }

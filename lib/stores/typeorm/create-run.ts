@@ -11,7 +11,7 @@ import type {
   CreateSituation,
 } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord, SessionRecord } from '../../contracts/run.js';
-import { StoreConflictError } from '../../errors/store/store-conflict.error.js';
+import { takenRun } from '../../contracts/store-rules.js';
 import { answeredSince } from './answered-since.js';
 import { searchable, toColumn } from './column.mapper.js';
 import { perDialect, type Dialect } from './dialect.js';
@@ -156,9 +156,5 @@ function* putSession(dialect: Dialect, session: SessionRecord, exists: boolean):
 /** A run of this id or request that the decider was shown is its mistake; one that came in between is a lost race. */
 function taken(run: RunRecord, { sameId, sameRequest }: CreateSituation): Error {
   const existing = sameId ?? sameRequest;
-  if (!existing) return new LostRaceError();
-  return new StoreConflictError(
-    `Run ${run.id} was not created: run ${existing.id} has this id or this request (${run.requestScope}, ${run.requestId}) already. Return or refuse it instead.`,
-    { details: { runId: run.id, existing: existing.id } },
-  );
+  return existing ? takenRun(run, existing) : new LostRaceError();
 }

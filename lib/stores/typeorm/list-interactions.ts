@@ -12,8 +12,7 @@ import { Filter } from './filter.js';
 import { INTERACTION_COLUMNS, interactionOf } from './interaction.mapper.js';
 import { joinMetadata } from './metadata-filter.js';
 import { firstRows } from './ordered-rows.js';
-import { placeOf } from '../../contracts/page-cursor.js';
-import { pageOf } from './page-of.js';
+import { pageOf, placeOf } from '../../contracts/page-cursor.js';
 import { query, type Program } from './program.js';
 
 const COLUMNS = INTERACTION_COLUMNS.map((name) => `i.${name} AS ${name}`).join(', ');

@@ -11,9 +11,8 @@ import type {
   TransitionRequest,
   TransitionResult,
 } from '../../contracts/ports/run-store.port.js';
-import { respectsSettled } from '../../contracts/run-transitions.js';
+import { requireSettledStays, unlockedChange } from '../../contracts/store-rules.js';
 import type { RunRecord, SessionChange } from '../../contracts/run.js';
-import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
 import { BrokenStoreError } from '../../errors/store/broken-store.error.js';
 import { answeredSince, asksAfter } from './answered-since.js';
 import { fromColumn } from './column.mapper.js';
@@ -189,14 +188,8 @@ function lastFirstOf(row: Row): number | null {
 }
 
 function checkShown<T>(decision: TransitionDecision<T>, shown: { hasSession: boolean; hasNext: boolean }): void {
-  if (decision.session && !shown.hasSession) throw unshown('a session');
-  if (decision.nextInSession && !shown.hasNext) throw unshown('a next run of the session');
-}
-
-function unshown(what: string): BrokenStoreError {
-  return new BrokenStoreError(
-    `A decision changes ${what} that was not shown to it. Ask for \`session: true\` and change only what is there.`,
-  );
+  if (decision.session && !shown.hasSession) throw unlockedChange('a session');
+  if (decision.nextInSession && !shown.hasNext) throw unlockedChange('a next run of the session');
 }
 
 /** A run as it was read under the lock, and what its row shall say of its asks. */
@@ -213,12 +206,7 @@ function* writeRun(
   { change, entries, totals }: RunWrite,
   now: number,
 ): Program<Landing<RunRecord>> {
-  if (!respectsSettled(run, change)) {
-    throw new IllegalTransitionError(
-      `Run ${run.id} is ${run.status}, which is settled: it cannot become ${change.status}. Only a retry of a failed run or a restart leads on, to pending.`,
-      { details: { runId: run.id, from: run.status, to: change.status } },
-    );
-  }
+  requireSettledStays(run, change);
   const after = { ...run, ...copyOf(change), totals: copyOf(totals ?? run.totals) } as RunRecord;
   const columns = changedColumns(change);
   if (columns.length > 0) {

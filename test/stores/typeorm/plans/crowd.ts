@@ -56,7 +56,6 @@ export class Crowd {
       deadline_at: ago(`${HOUR_MS} - g.n * 10`),
       session_id: `CASE WHEN MOD(g.n, 10) = 0 THEN '${LONG_SESSION}' ELSE CONCAT('session-', ${this.whole('g.n / 5')}) END`,
       session_order: 'g.n',
-      preceding_run_id: `CASE WHEN MOD(g.n, 20) = 0 THEN 'settled-1' ELSE NULL END`,
     });
     await this.journals('settled', size.journalRowsEach);
     await this.runs(waiting, {
