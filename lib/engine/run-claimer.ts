@@ -1,12 +1,11 @@
 import type { AgentDefinition } from '../contracts/agent-definition.js';
 import type { UserMessage } from '../contracts/message.js';
 import type { JournalEntry } from '../contracts/journal-entry.js';
-import type { RunWrites } from '../contracts/ports/run-store.port.js';
+import type { DueAnswer, RunWrites } from '../contracts/ports/run-store.port.js';
 import type { Attention, RunStatus } from '../contracts/run-status.js';
-import type { RunRecord } from '../contracts/run.js';
+import { CONTRACT_VERSION, type RunRecord } from '../contracts/run.js';
 import { backoff } from '../contracts/retry-policy.js';
-import type { DueAnswer } from '../contracts/ports/run-store.port.js';
-import { decideClaim, isClaimable } from './claim-run.js';
+import { decideClaim, decidePutBack, isClaimable } from './claim-run.js';
 import type { EnginePorts } from './engine-ports.js';
 import { actionFacts, intentsOf } from './execution/intents.js';
 import type { Claimed } from './execution/attempt.js';
@@ -22,7 +21,6 @@ import { recordedText } from './values/recorded-error.js';
 import { thrownMessage } from './values/thrown-value.js';
 
 interface Prepared {
-  agent: AgentDefinition;
   state: RunState;
   historyRunId: string | null;
   note: UserMessage | null;
@@ -30,35 +28,133 @@ interface Prepared {
   intents: JournalEntry[];
 }
 
+/** The worker that executes what is claimed. */
+export interface ClaimingWorker {
+  workerId: string;
+  /** How many more runs may be claimed now. */
+  slots(): number;
+  holds(runId: string): boolean;
+  adopt(claimed: Claimed): void;
+  /** Fewer runs are being claimed than before. */
+  checkIdle(): void;
+  /** A run that was put back becomes claimable after so many ms. */
+  wakeAfter(ms: number): void;
+}
+
+export type Claimable = DueAnswer['claimable'][number];
+
 /**
- * Prepares and makes a claim: everything that can fail is done before the run's status changes, so that an unreadable journal or a missing definition costs
- * no attempt. The first step's intents travel with the claim.
+ * Finds due runs and claims them. Everything that can fail is done before the run's status changes, so that an unreadable journal or a missing definition
+ * costs no attempt. The first step's intents travel with the claim.
  */
 export class RunClaimer {
+  readonly spread: ClaimSpread;
+  /** Ids being claimed or started here: not to be claimed twice, and counted as taken slots. */
+  readonly claiming = new Set<string>();
+  /** Runs that may be ours without being executed: of a claim whose answer was lost, or (true) of an attempt that ended without its transition. */
+  private readonly unconfirmedClaims = new Map<string, boolean>();
+  /** Expired runs may be there: polls look for them too, until none is left. */
+  takeovers = true;
+  /** The last poll claimed everything there was. What becomes claimable in this process wakes the worker, what does elsewhere is found by its next poll. */
+  sawEnd = false;
+
   constructor(
     private readonly ports: EnginePorts,
     private readonly fold: JournalFold,
     private readonly transitions: Transitions,
-    private readonly workerId: string,
-  ) {}
+    private readonly worker: ClaimingWorker,
+  ) {
+    this.spread = new ClaimSpread(() => ports.ids.random());
+  }
+
+  /** The answer to a claim or start was lost, or an attempt was: the run may be ours. */
+  addUnconfirmedClaim(runId: string, hasAttempted = this.unconfirmedClaims.get(runId) ?? false): void {
+    this.unconfirmedClaims.set(runId, hasAttempted);
+  }
+
+  /** Puts back the runs that are ours and not executed here. */
+  async resolveUnconfirmed(): Promise<void> {
+    const { workerId } = this.worker;
+    const { maxRecoveries } = this.ports.options;
+    for (const [runId, hasAttempted] of this.unconfirmedClaims) {
+      if (this.worker.holds(runId)) continue;
+      const answer = await this.transitions.apply(runId, (locked) =>
+        decidePutBack(locked, { workerId, hasAttempted, maxRecoveries }),
+      );
+      this.unconfirmedClaims.delete(runId);
+      if (answer.outcome !== 'done' || !answer.decision.run) continue;
+      const { status, nextAttemptAt, updatedAt } = answer.run;
+      this.ports.log.warn('a run that is ours was not executed here, and was put back', { runId, status });
+      if (nextAttemptAt !== null) this.worker.wakeAfter(nextAttemptAt - updatedAt);
+    }
+  }
+
+  /** @param held runs whose state is asked for too */
+  async findDue(slots: number, held: readonly string[]): Promise<DueAnswer> {
+    const { takeovers } = this;
+    const answer = await this.ports.store.due({
+      offers: this.ports.catalog.offers(),
+      contractVersion: CONTRACT_VERSION,
+      limit: this.spread.limit(slots),
+      takeovers,
+      held: [...held],
+    });
+    // One poll saw everything there is to take over; a full one may not have.
+    if (takeovers && slots > 0 && answer.claimable.length < slots) this.takeovers = false;
+    return answer;
+  }
+
+  /** Claims what there are slots for. @param slots for which it was looked for */
+  async claimDue(found: readonly Claimable[], slots: number): Promise<{ claimed: number; isMore: boolean }> {
+    // Slots may have gone to runs that were started here meanwhile, and a shutdown may have begun: it would not wait for what is claimed now.
+    const free = found.filter(({ id }) => !this.worker.holds(id));
+    const sample = this.spread.sample(free, this.worker.slots());
+    const claims = await Promise.allSettled(sample.map((run) => this.claim(run)));
+    const failed = claims.find((claim) => claim.status === 'rejected');
+    if (failed) throw failed.reason;
+    const claimed = claims.filter((claim) => claim.status === 'fulfilled' && claim.value).length;
+    this.spread.record(sample.length, claimed);
+    this.sawEnd = found.length < slots && claimed === found.length;
+    // A poll that claimed nothing does not repeat itself: the rows are held by somebody.
+    return { claimed, isMore: claimed > 0 && sample.length === slots };
+  }
 
   /**
-   * Null when the run is not ours to execute: lost to another worker, not due, not registered here, or handed to a person.
-   * @param seen the status in which it was found to be claimable
+   * False when the run is not ours to execute: lost to another worker, not due, not registered here, or handed to a person.
+   * @param run with the status in which it was found to be claimable
    */
-  async claim(runId: string, seen: RunStatus): Promise<Claimed | null> {
+  async claim({ id: runId, status }: Claimable): Promise<boolean> {
+    this.claiming.add(runId);
+    try {
+      const claimed = await this.prepareAndClaim(runId, status);
+      if (claimed) this.worker.adopt(claimed);
+      return claimed !== null;
+    } catch (error) {
+      this.addUnconfirmedClaim(runId);
+      throw error;
+    } finally {
+      this.release(runId);
+    }
+  }
+
+  /** It is not being claimed or started here any more. */
+  release(runId: string): void {
+    this.claiming.delete(runId);
+    this.worker.checkIdle();
+  }
+
+  private async prepareAndClaim(runId: string, seen: RunStatus): Promise<Claimed | null> {
     const loaded = await this.ports.store.load(runId);
-    // Workers that look at the same time find the same runs: whoever comes second need not read the journal and lock the row to see it.
+    // Workers that poll at the same time find the same runs: the second one need not read the journal and lock the row to see it.
     if (!loaded || loaded.run.status !== seen) return null;
     const agent = this.definitionFor(loaded.run);
-    if (!agent) return null;
-    const prepared = await this.prepare(loaded.run, agent);
+    const prepared = agent && (await this.prepare(loaded.run, agent));
     if (!prepared) return null;
     const answer = await this.transitions.apply(
       runId,
       (locked) =>
         decideClaim(locked, {
-          workerId: this.workerId,
+          workerId: this.worker.workerId,
           maxRecoveries: this.ports.options.maxRecoveries,
           definitionHash: agent.hash,
           known: prepared.state,
@@ -101,7 +197,6 @@ export class RunClaimer {
       );
       const joins = action.do === 'call_model' && run.historyCaptured && !note;
       return {
-        agent,
         state: read.state,
         historyRunId,
         note,
@@ -156,8 +251,6 @@ function totalsAfter({ state, begun }: Prepared): RunState['totals'] {
 const MAX_SPREAD = 32;
 /** Ms after the first poll in which others were faster. */
 const LOST_POLL_MS = 10;
-
-export type Claimable = DueAnswer['claimable'][number];
 
 /**
  * Spreads the claims of workers that share a queue. Alone a worker takes the runs in their order. Where others are faster with what it has found, it asks for

@@ -1,18 +1,16 @@
 import type { HeldRunState } from '../contracts/ports/run-store.port.js';
 import type { RecordedText } from '../contracts/recorded-text.js';
 import type { RunStatus } from '../contracts/run-status.js';
-import { CONTRACT_VERSION } from '../contracts/run.js';
 import type { WorkerStatus } from '../contracts/run-view.js';
 import { endedWithin } from './timed-call.js';
 import { failureOf } from './failure.js';
 import type { EnginePorts } from './engine-ports.js';
-import { decidePutBack } from './claim-run.js';
 import { RunExecution } from './execution/run-execution.js';
 import type { Claimed, ExecutionHooks } from './execution/attempt.js';
 import type { JournalFold } from './journal/fold-journal.js';
 import { WorkerLease } from './worker-lease.js';
 import type { LifecyclePublisher } from './lifecycle-publisher.js';
-import { ClaimSpread, RunClaimer, type Claimable } from './run-claimer.js';
+import { RunClaimer } from './run-claimer.js';
 import type { RunWaits } from './run-waits.js';
 import type { Transitions } from './transitions.js';
 import { recordedError, recordedText } from './values/recorded-error.js';
@@ -28,10 +26,6 @@ const ABORT_GRACE_MS = 1_000;
 export class RunWorker {
   readonly workerId: string;
   private readonly executions = new Map<string, RunExecution>();
-  /** Ids being claimed or started here: not to be claimed twice, and counted as taken slots. */
-  private readonly claiming = new Set<string>();
-  /** Runs that may be ours without being executed: of a claim whose answer was lost, or (true) of an attempt that ended without its transition. */
-  private readonly unconfirmedClaims = new Map<string, boolean>();
   private readonly lease: WorkerLease;
   private readonly claimer: RunClaimer;
   private readonly hooks: ExecutionHooks;
@@ -39,10 +33,6 @@ export class RunWorker {
   private state: 'off' | 'running' | 'paused' | 'draining' | 'failed' = 'off';
   private failure: Error | null = null;
   private trouble: RecordedText | null = null;
-  private takeovers = true;
-  /** The last look claimed everything there was. What becomes claimable in this process wakes it, what does elsewhere is found by the poll. */
-  private sawEnd = false;
-  private readonly spread: ClaimSpread;
   private ticking: Promise<void> | null = null;
   private tickAgain = false;
   private idleMs: number;
@@ -59,8 +49,14 @@ export class RunWorker {
   ) {
     this.workerId = `${ports.options.workerName}-${ports.ids.id()}`;
     this.idleMs = ports.options.pollMs;
-    this.spread = new ClaimSpread(() => ports.ids.random());
-    this.claimer = new RunClaimer(ports, fold, transitions, this.workerId);
+    this.claimer = new RunClaimer(ports, fold, transitions, {
+      workerId: this.workerId,
+      slots: () => this.slots(),
+      holds: (runId) => this.holds(runId),
+      adopt: (claimed) => this.adopt(claimed),
+      checkIdle: () => this.checkIdle(),
+      wakeAfter: (ms) => this.wakeAfter(ms),
+    });
     this.lease = new WorkerLease(ports, this.workerId, () => ports.catalog.offers(), {
       onLost: () => this.letGo('the lease is running out'),
       onRegained: () => this.wake(),
@@ -129,7 +125,7 @@ export class RunWorker {
 
   /** Expired runs were found: the next turns look for them too, until none is left. */
   wakeForTakeover(): void {
-    this.takeovers = true;
+    this.claimer.takeovers = true;
     this.wake();
   }
 
@@ -139,7 +135,7 @@ export class RunWorker {
   }
 
   holds(runId: string): boolean {
-    return this.executions.has(runId) || this.claiming.has(runId);
+    return this.executions.has(runId) || this.claimer.claiming.has(runId);
   }
 
   /** The run is no longer ours by a caller's doing in this process. */
@@ -160,29 +156,23 @@ export class RunWorker {
 
   /** A slot for a run that is about to be created here; null when there is none. The caller must `adopt` or release it. */
   reserve(runId: string): (() => void) | null {
-    if (this.state !== 'running' || !this.lease.isHeld() || this.freeSlots() === 0) return null;
-    this.claiming.add(runId);
-    return () => this.stopClaiming(runId);
-  }
-
-  private stopClaiming(runId: string): void {
-    this.claiming.delete(runId);
-    this.checkIdle();
+    if (this.slots() === 0) return null;
+    this.claimer.claiming.add(runId);
+    return () => this.claimer.release(runId);
   }
 
   /** A run of this process waits for this one, and left its slot: to it, before others, if it is claimable. */
   async executeAwaited(runId: string, status: RunStatus): Promise<void> {
-    const mayClaim = this.state === 'running' && this.lease.isHeld() && this.freeSlots() > 0;
-    if (mayClaim && status === 'pending' && !this.holds(runId))
+    if (status === 'pending' && this.slots() > 0 && !this.holds(runId))
       await this.ports.scope
-        .enter(null, () => this.claim({ id: runId, status }))
+        .enter(null, () => this.claimer.claim({ id: runId, status }))
         .catch((error: unknown) => this.afterTrouble(error));
     this.wake();
   }
 
   /** The create's answer was lost: the run may exist, claimed by us. */
   addUnconfirmedClaim(runId: string): void {
-    this.unconfirmedClaims.set(runId, this.unconfirmedClaims.get(runId) ?? false);
+    this.claimer.addUnconfirmedClaim(runId);
   }
 
   /** Executes a run that was claimed for this worker. */
@@ -190,13 +180,13 @@ export class RunWorker {
     const execution = new RunExecution(this.ports, this.fold, claimed, this.hooks);
     const { id, sessionId } = claimed.run;
     this.executions.set(id, execution);
-    this.claiming.delete(id);
+    this.claimer.claiming.delete(id);
     void execution.ended.then((end) => {
       if (this.executions.get(id) === execution) this.executions.delete(id);
       this.checkIdle();
       // Lost, but perhaps to nobody: a run that is still ours must not stay running with a live lease and no one at work (I11).
-      if (end === 'lost') this.unconfirmedClaims.set(id, true);
-      if (end === 'lost' || end === 'handed_over' || sessionId !== null || !this.sawEnd) this.wake();
+      if (end === 'lost') this.claimer.addUnconfirmedClaim(id, true);
+      if (end === 'lost' || end === 'handed_over' || sessionId !== null || !this.claimer.sawEnd) this.wake();
     });
     // What was claimed as the shutdown began is put back without a step.
     if (this.state === 'draining' || !this.lease.isHeld()) execution.park();
@@ -222,66 +212,32 @@ export class RunWorker {
     }
   }
 
+  /** @returns whether a run was claimed */
   private async turn(): Promise<boolean> {
     if (this.state === 'off' || this.state === 'failed') return false;
-    this.sawEnd = false;
+    const { claimer } = this;
+    claimer.sawEnd = false;
     this.lease.confirm();
-    await this.resolveUnconfirmed();
-    const limit = this.state === 'running' && this.lease.isHeld() ? this.freeSlots() : 0;
+    await claimer.resolveUnconfirmed();
+    const slots = this.slots();
     const held = [...this.executions.keys()];
-    if (limit === 0 && held.length === 0) {
-      this.spread.reset();
+    if (slots === 0 && held.length === 0) {
+      claimer.spread.reset();
       return false;
     }
-    const takeovers = this.takeovers;
-    const answer = await this.ports.store.due({
-      offers: this.ports.catalog.offers(),
-      contractVersion: CONTRACT_VERSION,
-      limit: this.spread.limit(limit),
-      takeovers,
-      held,
-    });
-    this.lookAfter(held, answer.held);
-    // Slots may have gone to runs that were started here meanwhile, and a shutdown may have begun: it would not wait for what is claimed now.
-    const isClaiming = this.state === 'running';
-    const fresh = this.spread.sample(
-      answer.claimable.filter(({ id }) => isClaiming && !this.holds(id)),
-      this.freeSlots(),
-    );
-    // One turn saw everything there is to take over; a full one may not have.
-    if (takeovers && limit > 0 && answer.claimable.length < limit) this.takeovers = false;
-    const claims = await Promise.allSettled(fresh.map((run) => this.claim(run)));
-    const failed = claims.find((claim) => claim.status === 'rejected');
-    if (failed) throw failed.reason;
-    const claimed = claims.filter((claim) => claim.status === 'fulfilled' && claim.value).length;
-    this.spread.record(fresh.length, claimed);
-    this.sawEnd = answer.claimable.length < limit && claimed === answer.claimable.length;
-    // More may be due than one turn could ask for. A turn that claimed nothing does not repeat itself: the rows are held by somebody.
-    if (claimed > 0 && fresh.length === limit) this.tickAgain = true;
+    const due = await claimer.findDue(slots, held);
+    this.lookAfter(held, due.held);
+    const { claimed, isMore } = await claimer.claimDue(due.claimable, slots);
+    if (isMore) this.tickAgain = true;
     return claimed > 0;
-  }
-
-  private async claim({ id: runId, status }: Claimable): Promise<boolean> {
-    this.claiming.add(runId);
-    try {
-      const claimed = await this.claimer.claim(runId, status);
-      if (claimed) this.adopt(claimed);
-      return claimed !== null;
-    } catch (error) {
-      this.addUnconfirmedClaim(runId);
-      throw error;
-    } finally {
-      this.stopClaiming(runId);
-    }
   }
 
   /** What others did to the runs held here: cancelled, settled, taken over. */
   private lookAfter(asked: readonly string[], states: readonly HeldRunState[]): void {
-    const byId = new Map(states.map((state) => [state.id, state]));
     for (const id of asked) {
       const execution = this.executions.get(id);
-      const stored = byId.get(id);
       if (!execution) continue;
+      const stored = states.find((state) => state.id === id);
       if (stored?.status === 'running' && stored.attempt === execution.run.attempt) {
         if (stored.interruptRequested) execution.interrupt();
         if (stored.hasInbox) execution.inboxWaiting = true;
@@ -293,26 +249,12 @@ export class RunWorker {
     }
   }
 
-  /** A claim or start whose answer was lost may have made us the owner of a run that we do not execute. */
-  private async resolveUnconfirmed(): Promise<void> {
-    const { workerId } = this;
-    const { maxRecoveries } = this.ports.options;
-    for (const [runId, hasAttempted] of this.unconfirmedClaims) {
-      if (this.holds(runId)) continue;
-      const answer = await this.transitions.apply(runId, (locked) =>
-        decidePutBack(locked, { workerId, hasAttempted, maxRecoveries }),
-      );
-      this.unconfirmedClaims.delete(runId);
-      if (answer.outcome !== 'done' || !answer.decision.run) continue;
-      const { run } = answer;
-      this.ports.log.warn('a run that is ours was not executed here, and was put back', { runId, status: run.status });
-      if (run.nextAttemptAt !== null) this.wakeAfter(run.nextAttemptAt - run.updatedAt);
-    }
-  }
-
-  private freeSlots(): number {
+  /** How many more runs may be claimed or started here now. */
+  private slots(): number {
+    if (this.state !== 'running' || !this.lease.isHeld()) return 0;
     const waiting = this.waits.count(this.executions.keys());
-    return Math.max(0, this.ports.options.maxConcurrentRuns + waiting - this.executions.size - this.claiming.size);
+    const taken = this.executions.size + this.claimer.claiming.size - waiting;
+    return Math.max(0, this.ports.options.maxConcurrentRuns - taken);
   }
 
   private schedulePoll(found: boolean): void {
@@ -322,12 +264,12 @@ export class RunWorker {
     const busy = found || this.executions.size > 0;
     this.idleMs = busy ? pollMs : Math.min(Math.max(pollMs, pollIdleMs), this.idleMs * 1.5);
     const jitteredMs = (busy ? pollMs : this.idleMs) * (1 - this.ports.ids.random() * 0.1);
-    const waitMs = this.spread.pauseMs(pollMs) ?? jitteredMs;
+    const waitMs = this.claimer.spread.pauseMs(pollMs) ?? jitteredMs;
     this.cancelPoll = this.ports.clock.after(Math.max(1, waitMs), () => void this.tick());
   }
 
   private afterTrouble(error: unknown): void {
-    this.spread.reset();
+    this.claimer.spread.reset();
     if (failureOf(error) === 'broken') return this.break(error);
     const { code, message } = recordedError(error, 'STORE_UNAVAILABLE');
     this.trouble = recordedText(`${code}: ${message}`);
@@ -346,43 +288,35 @@ export class RunWorker {
     if (state === 'off') return;
     for (const cancel of this.timers) cancel();
     this.timers.clear();
-    try {
-      for (const execution of this.executions.values()) execution.park();
-      await this.allEnded(this.ports.options.shutdownTimeoutMs);
-      if (this.executions.size > 0) {
-        for (const execution of this.executions.values()) execution.abortCalls('the process is shutting down');
-        await this.allEnded(ABORT_GRACE_MS);
-      }
-      // A database that does not answer must not hold the shutdown.
-      if (!(await endedWithin(this.ports.clock, ABORT_GRACE_MS, this.signOff()))) this.leaveUnsigned();
-    } finally {
-      this.lease.stop();
-      this.cancelPoll();
+    for (const execution of this.executions.values()) execution.park();
+    await this.allEnded(this.ports.options.shutdownTimeoutMs);
+    if (this.executions.size > 0) {
+      for (const execution of this.executions.values()) execution.abortCalls('the process is shutting down');
+      await this.allEnded(ABORT_GRACE_MS);
     }
+    this.lease.stop();
+    this.cancelPoll();
+    // A database that does not answer must not hold the shutdown.
+    if (!(await endedWithin(this.ports.clock, ABORT_GRACE_MS, this.signOff()))) this.warnUnsigned();
+    // The last turn may have scheduled another one.
+    this.cancelPoll();
   }
 
   /** Never rejects. */
   private async signOff(): Promise<void> {
-    this.lease.stop();
-    this.cancelPoll();
     await this.ticking;
     await this.lease.quiet(ABORT_GRACE_MS);
-    // A call that is still in flight keeps its lease to expire: nobody may believe it over while it can still act.
-    if (this.executions.size > 0) {
-      this.ports.log.warn('shut down with calls in flight; their runs are recovered when the lease expires', {
-        workerId: this.workerId,
-        runs: this.executions.size,
-      });
-      return;
-    }
-    await this.ports.store.retireWorker(this.workerId).catch((error: unknown) => this.leaveUnsigned(error));
+    const { workerId } = this;
+    const runs = this.executions.size;
+    if (runs === 0) return this.ports.store.retireWorker(workerId).catch((error: unknown) => this.warnUnsigned(error));
+    // A call that is still in flight keeps its lease to expire: it must not be believed over while it can still act.
+    const message = 'shut down with calls in flight; their runs are recovered when the lease expires';
+    this.ports.log.warn(message, { workerId, runs });
   }
 
-  private leaveUnsigned(error?: unknown): void {
-    this.ports.log.warn('the worker could not sign off; its lease will expire', {
-      workerId: this.workerId,
-      ...(error !== undefined && { code: recordedError(error, 'STORE_UNAVAILABLE').code }),
-    });
+  private warnUnsigned(error?: unknown): void {
+    const code = error === undefined ? {} : { code: recordedError(error, 'STORE_UNAVAILABLE').code };
+    this.ports.log.warn('the worker could not sign off; its lease will expire', { workerId: this.workerId, ...code });
   }
 
   /** Resolves once nothing is executed or claimed here, or so many ms later. */
@@ -393,7 +327,7 @@ export class RunWorker {
   }
 
   private checkIdle(): void {
-    if (this.executions.size === 0 && this.claiming.size === 0) this.onIdle();
+    if (this.executions.size === 0 && this.claimer.claiming.size === 0) this.onIdle();
   }
 
   private letGo(reason: string): void {
