@@ -1,4 +1,3 @@
-/** Everything the engine is given from outside. Time, ids, chance and the store come in here and nowhere else. */
 import type { AgentCatalog } from '../contracts/ports/agent-catalog.port.js';
 import type { ApprovalResolver } from '../contracts/ports/approval-resolver.port.js';
 import type { Clock } from '../contracts/ports/clock.port.js';
@@ -11,6 +10,7 @@ import type { RunObserver } from '../contracts/ports/run-observer.port.js';
 import type { RunStore } from '../contracts/ports/run-store.port.js';
 import type { EngineOptions } from './engine-options.js';
 
+/** Everything the engine is given from outside. Time, ids, chance and the store come in here and nowhere else. */
 export interface EnginePorts {
   store: RunStore;
   catalog: AgentCatalog;

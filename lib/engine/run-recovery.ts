@@ -1,7 +1,3 @@
-/**
- * The sweeps that free what crashed or was forgotten (I11). Called by the crons, or by a host with a scheduler of its own. Correct on any
- * number of processes at once: a sweep only finds; each run is decided again under its own lock. Never throws, never overlaps with itself here.
- */
 import type { LockedRun, OverdueAnswer, RunWrites, WorkerRecord } from '../contracts/ports/run-store.port.js';
 import { isOffered, offerText, type Offer } from '../contracts/agent-definition.js';
 import type { Interaction } from '../contracts/interaction.js';
@@ -23,6 +19,10 @@ import { recordedError, recordedFailure, recordedText } from './values/recorded-
 /** Runs of each kind that one sweep looks at; the next sweep goes on. */
 const BATCH = 200;
 
+/**
+ * The sweeps that free what crashed or was forgotten (I11). Called by the crons, or by a host with a scheduler of its own. Correct on any
+ * number of processes at once: a sweep only finds; each run is decided again under its own lock. Never throws, never overlaps with itself here.
+ */
 export class RunRecovery {
   private readonly running = new Map<string, Promise<void>>();
 
@@ -35,60 +35,59 @@ export class RunRecovery {
 
   /** Lost leases, exhausted and unoffered runs, passed deadlines. */
   reconcile(): Promise<void> {
-    return this.once('reconcile', async () => {
-      const workers = await this.ports.store.liveWorkers();
+    return this.once('reconcile', async (sweep) => {
+      const { options, store } = this.ports;
+      const workers = await store.liveWorkers();
       const liveOffers = this.offersOf(workers);
-      const overdue = await this.overdue(liveOffers);
-      await this.each(overdue.pastDeadline, (locked) => decideDeadline(locked), true);
+      const { pastDeadline, unoffered, expired, answered } = await this.overdue(liveOffers);
+      await this.each(sweep, pastDeadline, (id) => this.move(id, decideDeadline, true));
       if (this.knowsAllOffers(workers))
-        await this.each(overdue.unoffered, (locked) => decideUnoffered(locked, liveOffers));
-      await this.each(this.notHeld(overdue.expired), (locked) =>
-        decideExhaustion(locked, this.ports.options.maxRecoveries),
+        await this.each(sweep, unoffered, (id) => this.move(id, (locked) => decideUnoffered(locked, liveOffers)));
+      // A run that this process still brings a result home for is left alone.
+      const unheld = expired.filter((id) => !this.worker.holds(id));
+      await this.each(sweep, unheld, (id) =>
+        this.move(id, (locked) => decideExhaustion(locked, options.maxRecoveries)),
       );
       // Where a person resumes them, they wait rightly.
-      const forgotten = this.ports.options.resumeAfterAnswers === 'manual' ? [] : overdue.answered;
-      for (const runId of forgotten) {
-        await this.guarded('reconcile', runId, () =>
-          this.callers.move(runId, false, (locked) => wakeAnswered(locked, this.ports.options)),
-        );
-      }
-      if (overdue.expired.length > 0) this.worker.wakeForTakeover();
+      const forgotten = options.resumeAfterAnswers === 'manual' ? [] : answered;
+      await this.each(sweep, forgotten, (id) =>
+        this.callers.move(id, false, (locked) => wakeAnswered(locked, options)),
+      );
+      if (expired.length > 0) this.worker.wakeForTakeover();
       else if (forgotten.length > 0) this.worker.wake();
     });
   }
 
-  /** Due backoffs whose process died: any worker that looks will claim them. */
+  /** Due backoffs whose process died: any worker that polls will claim them. */
   runDueBackoffs(): Promise<void> {
     // Without waking it: a worker that finds nothing goes on polling as rarely as before.
     return this.once('backoff', () => this.worker.tick());
   }
 
-  /** Asks nobody answered in time. */
+  /** Interactions that were not decided in time. */
   expireInteractions(): Promise<void> {
-    return this.once('expire', async () => {
-      const { expiredInteractions } = await this.overdue(this.offersOf(await this.ports.store.liveWorkers()));
-      for (const runId of expiredInteractions) {
-        await this.guarded('expire', runId, () =>
-          this.callers.moveFolded(
-            runId,
-            false,
-            (locked, state) => decideExpiry(locked, state, this.ports.options),
-            ({ run }) => run.status === 'running',
-          ),
-        );
-      }
+    return this.once('expire', async (sweep) => {
+      const { options, store } = this.ports;
+      const { expiredInteractions } = await this.overdue(this.offersOf(await store.liveWorkers()));
+      await this.each(sweep, expiredInteractions, (id) =>
+        this.callers.moveFolded(
+          id,
+          false,
+          (locked, state) => decideExpiry(locked, state, options),
+          ({ run }) => run.status === 'running',
+        ),
+      );
       if (expiredInteractions.length > 0) this.worker.wake();
     });
   }
 
   /**
-   * The first worker after an outage, of a deploy or of the database, finds runs that waited for long, and nobody else yet. Only when one has been live for
-   * `unknownVersionAfter` without a gap have the others had their time to come.
+   * The first worker after an outage, of a deploy or of the database, finds runs that waited for long, and no other worker yet. Only when one has been live
+   * for `unknownVersionAfter` without a gap have the others had their time to come.
    */
   private knowsAllOffers(workers: readonly WorkerRecord[]): boolean {
-    return workers.some(
-      ({ startedAt, heartbeatAt }) => heartbeatAt - startedAt >= this.ports.options.unknownVersionAfterMs,
-    );
+    const { unknownVersionAfterMs } = this.ports.options;
+    return workers.some(({ startedAt, heartbeatAt }) => heartbeatAt - startedAt >= unknownVersionAfterMs);
   }
 
   private offersOf(workers: readonly WorkerRecord[]): Offer[] {
@@ -97,54 +96,29 @@ export class RunRecovery {
   }
 
   private overdue(liveOffers: readonly Offer[]): Promise<OverdueAnswer> {
-    const { unknownVersionAfterMs } = this.ports.options;
-    return this.ports.store.overdue({
-      liveOffers,
-      contractVersion: CONTRACT_VERSION,
-      unofferedAfterMs: unknownVersionAfterMs,
-      limit: BATCH,
-    });
+    const unofferedAfterMs = this.ports.options.unknownVersionAfterMs;
+    return this.ports.store.overdue({ liveOffers, contractVersion: CONTRACT_VERSION, unofferedAfterMs, limit: BATCH });
   }
 
-  /** A run this process still brings a result home for is left alone. */
-  private notHeld(runIds: readonly string[]): string[] {
-    return runIds.filter((id) => !this.worker.holds(id));
+  private async move(runId: string, decide: (locked: LockedRun) => RunWrites, session = false): Promise<void> {
+    const answer = await this.transitions.apply(runId, decide, { session, skipLocked: true });
+    if (answer.outcome !== 'done' || !answer.decision.run) return;
+    const { status, attention, error } = answer.run;
+    this.ports.log.debug('a run was moved by a sweep', { runId, status, reason: attention?.reason ?? error?.code });
   }
 
-  private async each(
-    runIds: readonly string[],
-    decide: (locked: LockedRun) => RunWrites,
-    session = false,
-  ): Promise<void> {
-    for (const runId of runIds) {
-      await this.guarded('reconcile', runId, async () => {
-        const answer = await this.transitions.apply(runId, decide, { session, skipLocked: true });
-        if (answer.outcome !== 'done' || !answer.decision.run) return;
-        this.ports.log.debug('a run was moved by a sweep', {
-          runId,
-          status: answer.run.status,
-          reason: answer.run.attention?.reason ?? answer.run.error?.code,
-        });
-      });
-    }
+  /** One after the other; the trouble of one run keeps no other from being moved. */
+  private async each(sweep: string, runIds: readonly string[], move: (id: string) => Promise<unknown>): Promise<void> {
+    for (const runId of runIds) await move(runId).catch((error: unknown) => this.report(sweep, error, { runId }));
   }
 
-  /** One run's trouble keeps no other from being looked at. */
-  private async guarded(sweep: string, runId: string, work: () => Promise<unknown>): Promise<void> {
-    try {
-      await work();
-    } catch (error) {
-      this.report(sweep, error, { runId });
-    }
-  }
-
-  private once(name: string, work: () => Promise<void>): Promise<void> {
-    const running = this.running.get(name);
+  private once(sweep: string, work: (sweep: string) => Promise<void>): Promise<void> {
+    const running = this.running.get(sweep);
     if (running) return running;
-    const started = work()
-      .catch((error: unknown) => this.report(name, error))
-      .finally(() => this.running.delete(name));
-    this.running.set(name, started);
+    const started = work(sweep)
+      .catch((error: unknown) => this.report(sweep, error))
+      .finally(() => this.running.delete(sweep));
+    this.running.set(sweep, started);
     return started;
   }
 

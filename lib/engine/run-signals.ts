@@ -1,21 +1,16 @@
-/** Wakes waiters of this process when a run moved. Other processes' moves are seen by looking again now and then. */
 import type { Clock } from '../contracts/ports/clock.port.js';
 
+/** Wakes waiters of this process when a run moved. Moves by other processes are found by polling. */
 export class RunSignals {
   private readonly waiters = new Map<string, Set<() => void>>();
-
-  /** Nobody waits any more: this process is about to end. */
-  private released = false;
+  /** This process is about to end: nothing waits any more. */
+  isReleased = false;
 
   constructor(private readonly clock: Clock) {}
 
-  get isReleased(): boolean {
-    return this.released;
-  }
-
   /** Lets all waiters go, and those that come. */
   release(): void {
-    this.released = true;
+    this.isReleased = true;
     for (const runId of [...this.waiters.keys()]) this.moved(runId);
   }
 
@@ -26,8 +21,8 @@ export class RunSignals {
   }
 
   /**
-   * Listens from now on, so that whoever looks at the run afterwards misses nothing: `moved` resolves when the run moved in this process, or after `ms`,
-   * or when the signal aborts, or with `stop`.
+   * Listens from now on, so that a caller that reads the run afterwards misses nothing.
+   * @returns `moved` resolves when the run moved in this process, after `ms`, when the signal aborts, or with `stop`
    */
   listen(runId: string, ms: number, signal?: AbortSignal): { moved: Promise<void>; stop: () => void } {
     let resolve!: () => void;

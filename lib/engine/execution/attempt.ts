@@ -89,7 +89,7 @@ export abstract class Attempt {
     this.facts = actionFacts(agent, run, ports.options.maxOperations, this.inFlight);
     this.journal = new RunJournal(ports, { runId: run.id, attempt: run.attempt }, state.sequence, {
       onLanded: (first, entries) => hooks.publisher.committed(run, first, entries),
-      mayAct: () => this.canStartEffects(),
+      canStartEffects: () => this.canStartEffects(),
     });
   }
 

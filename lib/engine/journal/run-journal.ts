@@ -31,7 +31,7 @@ export interface JournalHooks {
   /** Entries are durable; the first has this sequence. */
   onLanded(firstSequence: number, entries: readonly JournalEntry[]): void;
   /** Whether the attempt may still begin something. */
-  mayAct(): boolean;
+  canStartEffects(): boolean;
 }
 
 interface Queued extends StepEntries {
@@ -161,7 +161,7 @@ export class RunJournal {
           // An append whose answer was lost may have landed with its intents: only a journal that lacks it lets us leave them out.
           if (
             offerIntents &&
-            !this.hooks.mayAct() &&
+            !this.hooks.canStartEffects() &&
             all.length > results.length &&
             (await this.isStored(all)) === false
           )

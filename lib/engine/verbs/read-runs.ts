@@ -47,7 +47,7 @@ const MAX_EVENTS = 500;
 /** JSON text of a page of events or interactions, of which it has at least one. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024;
 /** How often a waiter looks again for what other processes did. */
-const LOOK_AGAIN_MS = 500;
+const POLL_MS = 500;
 
 export class ReadRuns {
   constructor(
@@ -147,7 +147,7 @@ export class ReadRuns {
     let isFirst = true;
     for (;;) {
       const leftMs = until - this.ports.clock.elapsed();
-      const { moved, stop } = this.signals.listen(runId, Math.min(LOOK_AGAIN_MS, leftMs), ends);
+      const { moved, stop } = this.signals.listen(runId, Math.min(POLL_MS, leftMs), ends);
       try {
         const run = await this.get(runId);
         const isOver = run.phase === 'settled' || run.phase === 'suspended' || leftMs <= 0;

@@ -23,7 +23,7 @@ async function journalOver() {
     { store, clock, ids: { id: () => 'id', random: () => 1 } },
     { runId: run.id, attempt: 1 },
     run.sequence,
-    { onLanded: (first, entries) => void landed.push([first, entries.length]), mayAct: () => may.act },
+    { onLanded: (first, entries) => void landed.push([first, entries.length]), canStartEffects: () => may.act },
   );
   return { clock, inner, store, journal, landed, may, runId: run.id };
 }
