@@ -264,7 +264,8 @@ export class JournalFold {
 
   private modelStarted(state: RunState, entry: ModelStarted): void {
     if (state.model?.key !== entry.key) {
-      state.totals = { ...state.totals, turn: state.totals.turn + 1 };
+      const { turn, results, usage } = state.totals;
+      state.totals = { turn: turn + 1, results, usage };
       state.modelOperations += 1;
       state.model = { key: entry.key, attempts: 0, failures: 0, status: 'started' };
       state.operations.set(entry.key, operation(entry.key, 'model', entry.model, entry.at));
@@ -297,24 +298,21 @@ export class JournalFold {
   private modelCompleted(state: RunState, entry: ModelCompleted): void {
     state.model = null;
     state.finishReason = entry.finishReason;
-    state.totals = {
-      ...state.totals,
-      results: state.totals.results + 1,
-      usage: addUsage(state.totals.usage, entry.usage),
-    };
-    const { key, at, usage } = entry;
+    const { key, at, usage, message } = entry;
+    const { turn, results, usage: used } = state.totals;
+    // No object of this path begins with a spread: V8 builds those slowly.
+    state.totals = { turn, results: results + 1, usage: addUsage(used, usage) };
     this.update(state, key, { status: 'completed', finishedAt: at, ...this.usageWith(state, key, usage) });
-    this.addMessage(state, { ...entry.message, id: `${state.runId}/${entry.key}` });
+    this.addMessage(state, { role: 'assistant', content: message.content, id: `${state.runId}/${key}` });
     const parts = new Map(
       entry.message.content.flatMap((part) => (part.type === 'tool-call' ? [[part.callId, part] as const] : [])),
     );
     state.calls = entry.calls.map((verdict): CallState => {
       const waiting = verdict.approval !== undefined || verdict.questions !== undefined;
-      state.operations.set(verdict.key, {
-        ...operation(verdict.key, 'tool', verdict.name, null),
-        status: 'waiting',
-        ...(verdict.recovery && { recovery: verdict.recovery }),
-      });
+      const requested = operation(verdict.key, 'tool', verdict.name, null);
+      requested.status = 'waiting';
+      if (verdict.recovery) requested.recovery = verdict.recovery;
+      state.operations.set(verdict.key, requested);
       const given = parts.get(verdict.callId)?.arguments ?? {};
       return {
         key: verdict.key,
@@ -371,7 +369,8 @@ export class JournalFold {
     call.outcome = outcome;
     call.output = output;
     if (mayHaveActed(call)) state.effects.push({ name: call.name, input: call.input, outcome });
-    state.totals = { ...state.totals, results: state.totals.results + 1 };
+    const { turn, results, usage } = state.totals;
+    state.totals = { turn, results: results + 1, usage };
     this.update(state, key, { status: OPERATION_STATUS[outcome], outcome, output, finishedAt: at });
     if (state.calls.some((other) => other.status !== 'done')) return;
     this.addMessage(state, {

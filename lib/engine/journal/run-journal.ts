@@ -65,7 +65,7 @@ export class RunJournal {
 
   /** @throws FencedError, BrokenStoreError, SequenceConflictError, PayloadTooLargeError */
   append(step: StepEntries): Promise<Landed> {
-    const landed = new Promise<Landed>((resolve, reject) => this.queue.push({ ...step, resolve, reject }));
+    const landed = new Promise<Landed>((resolve, reject) => this.queue.push({ resolve, reject, ...step }));
     this.pumping ??= this.pump();
     return landed;
   }
@@ -182,6 +182,7 @@ export class RunJournal {
   }
 
   private request(entries: JournalEntry[], totals: RunTotals): AppendRequest {
-    return { ...this.run, firstSequence: this.lastSequence + 1, entries, totals, isNext: true };
+    const { runId, attempt } = this.run;
+    return { runId, attempt, firstSequence: this.lastSequence + 1, entries, totals, isNext: true };
   }
 }
