@@ -13,7 +13,8 @@ export interface RetryPolicy {
 /**
  * Ms to wait after the n-th failure in a row: the initial delay, doubled with each further failure up to the maximum.
  * @param failures from 1
- * @param random from 0 to 1; spreads callers that failed together over the second half of the delay. Default: not spread.
+ * @param random from 0 to 1; spreads callers that failed together over the second half of the delay. Default: not
+ * spread.
  */
 export function backoff(
   { initialDelayMs, maxDelayMs }: Pick<RetryPolicy, 'initialDelayMs' | 'maxDelayMs'>,

@@ -50,7 +50,10 @@ export function isOfStore(failure: Failure): boolean {
 
 const STORE_BACKOFF = { initialDelayMs: 50, maxDelayMs: 2_000 };
 
-/** Waits before a call is repeated that the store did not answer. @param failures how often it failed in a row, from 1 */
+/**
+ * Waits before a call is repeated that the store did not answer.
+ * @param failures how often it failed in a row, from 1
+ */
 export function storePause({ clock, ids }: { clock: Clock; ids: IdSource }, failures: number): Promise<void> {
   const waitMs = Math.ceil(backoff(STORE_BACKOFF, failures, ids.random()));
   return new Promise((resolve) => clock.after(waitMs, resolve));

@@ -7,8 +7,9 @@ const POLL_MS = 1_000;
 const NEAR = 0.9;
 
 /**
- * Keeps `maxPendingRuns`: how many pending and queued runs all processes together may have accepted. Far from the limit the last count is used, with what this
- * process has added since; near it every start counts anew, so that a small limit is exact and a large one costs nothing.
+ * Keeps `maxPendingRuns`: how many pending and queued runs all processes together may have accepted. Far from the limit
+ * the last count is used, with what this process has added since; near it every start counts anew, so that a small
+ * limit is exact and a large one costs nothing.
  */
 export class PendingLimit {
   private counted = 0;

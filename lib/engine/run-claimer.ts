@@ -44,18 +44,24 @@ export interface ClaimingWorker {
 export type Claimable = DueAnswer['claimable'][number];
 
 /**
- * Finds due runs and claims them. Everything that can fail is done before the run's status changes, so that an unreadable journal or a missing definition
- * costs no attempt. The first step's intents travel with the claim.
+ * Finds due runs and claims them. Everything that can fail is done before the run's status changes, so that an
+ * unreadable journal or a missing definition costs no attempt. The first step's intents travel with the claim.
  */
 export class RunClaimer {
   readonly spread: ClaimSpread;
   /** Ids being claimed or started here: not to be claimed twice, and counted as taken slots. */
   readonly claiming = new Set<string>();
-  /** Runs that may be ours without being executed: of a claim whose answer was lost, or (true) of an attempt that ended without its transition. */
+  /**
+   * Runs that may be ours without being executed: of a claim whose answer was lost, or (true) of an attempt that ended
+   * without its transition.
+   */
   private readonly unconfirmedClaims = new Map<string, boolean>();
   /** Expired runs may be there: polls look for them too, until none is left. */
   takeovers = true;
-  /** The last poll claimed everything there was. What becomes claimable in this process wakes the worker, what does elsewhere is found by its next poll. */
+  /**
+   * The last poll claimed everything there was. What becomes claimable in this process wakes the worker, what does
+   * elsewhere is found by its next poll.
+   */
   sawEnd = false;
 
   constructor(
@@ -106,7 +112,8 @@ export class RunClaimer {
 
   /** Claims what there are slots for. @param slots for which it was looked for */
   async claimDue(found: readonly Claimable[], slots: number): Promise<{ claimed: number; isMore: boolean }> {
-    // Slots may have gone to runs that were started here meanwhile, and a shutdown may have begun: it would not wait for what is claimed now.
+    // Slots may have gone to runs that were started here meanwhile, and a shutdown may have begun: it would not wait
+    // for what is claimed now.
     const free = found.filter(({ id }) => !this.worker.holds(id));
     const sample = this.spread.sample(free, this.worker.slots());
     const claims = await Promise.allSettled(sample.map((run) => this.claim(run)));
@@ -120,7 +127,8 @@ export class RunClaimer {
   }
 
   /**
-   * False when the run is not ours to execute: lost to another worker, not due, not registered here, or handed to a person.
+   * False when the run is not ours to execute: lost to another worker, not due, not registered here, or handed to a
+   * person.
    * @param run with the status in which it was found to be claimable
    */
   async claim({ id: runId, status }: Claimable): Promise<boolean> {
@@ -145,7 +153,8 @@ export class RunClaimer {
 
   private async prepareAndClaim(runId: string, seen: RunStatus): Promise<Claimed | null> {
     const loaded = await this.ports.store.load(runId);
-    // Workers that poll at the same time find the same runs: the second one need not read the journal and lock the row to see it.
+    // Workers that poll at the same time find the same runs: the second one need not read the journal and lock the row
+    // to see it.
     if (!loaded || loaded.run.status !== seen) return null;
     const agent = this.definitionFor(loaded.run);
     const prepared = agent && (await this.prepare(loaded.run, agent));
@@ -210,23 +219,26 @@ export class RunClaimer {
     }
   }
 
-  /** What a run of a parallel session, which takes its history with its first claim, will see unless another completes meanwhile. */
+  /**
+   * What a run of a parallel session, which takes its history with its first claim, will see unless another completes
+   * meanwhile.
+   */
   private async latestCompleted({ sessionId }: RunRecord): Promise<string | null> {
     return sessionId === null ? null : ((await this.ports.store.session(sessionId))?.latestCompletedRunId ?? null);
   }
 
   private async blockCorrupt(runId: string, detail: string): Promise<void> {
     const attention: Attention = { reason: 'journal_corrupt', detail: recordedText(detail) };
-    const answer = await this.transitions.apply(runId, (locked): RunWrites => {
+    await this.transitions.apply(runId, (locked): RunWrites => {
       if (!isClaimable(locked)) return NOTHING;
       const entries: JournalEntry[] = [{ type: 'run.attention_needed', at: locked.now, attention }];
       return { run: changeStatus(locked.run, 'call_attention', entries, { attention }) };
     });
-    if (answer.outcome === 'done' && answer.decision.run)
-      this.ports.log.error('a run has a journal that cannot be read; it needs attention', { runId });
   }
 
-  /** The folded state up to the claim: continued, or read anew when the journal or the history moved before the lock. */
+  /**
+   * The folded state up to the claim: continued, or read anew when the journal or the history moved before the lock.
+   */
   private async stateAfter(run: RunRecord, claim: readonly JournalEntry[], prepared: Prepared): Promise<RunState> {
     if (run.historyRunId !== prepared.historyRunId) {
       const { messages } = await readHistory(this.ports.store, this.fold, run.historyRunId);
@@ -253,8 +265,8 @@ const MAX_SPREAD = 32;
 const LOST_POLL_MS = 10;
 
 /**
- * Spreads the claims of workers that share a queue. Alone a worker takes the runs in their order. Where others are faster with what it has found, it asks for
- * more, takes any of them, and comes back to the front step by step.
+ * Spreads the claims of workers that share a queue. Alone a worker takes the runs in their order. Where others are
+ * faster with what it has found, it asks for more, takes any of them, and comes back to the front step by step.
  */
 export class ClaimSpread {
   /** Runs that a poll asks for, per free slot: those in front are wanted by all. */
@@ -289,7 +301,8 @@ export class ClaimSpread {
   }
 
   /**
-   * Ms until the next poll where all was lost to others, who are done with it by then; growing where somebody holds the rows for long. Null where it was not.
+   * Ms until the next poll where all was lost to others, who are done with it by then; growing where somebody holds the
+   * rows for long. Null where it was not.
    * @param maxDelayMs the interval of polls
    */
   pauseMs(maxDelayMs: number): number | null {

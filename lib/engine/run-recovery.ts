@@ -20,8 +20,9 @@ import { recordedError, recordedFailure, recordedText } from './values/recorded-
 const BATCH = 200;
 
 /**
- * The sweeps that free what crashed or was forgotten (I11). Called by the crons, or by a host with a scheduler of its own. Correct on any
- * number of processes at once: a sweep only finds; each run is decided again under its own lock. Never throws, never overlaps with itself here.
+ * The sweeps that free what crashed or was forgotten (I11). Called by the crons, or by a host with a scheduler of its
+ * own. Correct on any number of processes at once: a sweep only finds; each run is decided again under its own lock.
+ * Never throws, never overlaps with itself here.
  */
 export class RunRecovery {
   private readonly running = new Map<string, Promise<void>>();
@@ -82,8 +83,9 @@ export class RunRecovery {
   }
 
   /**
-   * The first worker after an outage, of a deploy or of the database, finds runs that waited for long, and no other worker yet. Only when one has been live
-   * for `unknownVersionAfter` without a gap have the others had their time to come.
+   * The first worker after an outage, of a deploy or of the database, finds runs that waited for long, and no other
+   * worker yet. Only when one has been live for `unknownVersionAfter` without a gap have the others had their time to
+   * come.
    */
   private knowsAllOffers(workers: readonly WorkerRecord[]): boolean {
     const { unknownVersionAfterMs } = this.ports.options;

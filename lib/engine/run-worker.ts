@@ -20,8 +20,9 @@ import { thrownMessage } from './values/thrown-value.js';
 const ABORT_GRACE_MS = 1_000;
 
 /**
- * Executes runs in this process: polls, claims what fits, keeps the lease, notices what others did to its runs, and lets go in an orderly way.
- * A tick never throws; store trouble makes the worker wait (I10), a broken promise of the store makes it stop for good.
+ * Executes runs in this process: polls, claims what fits, keeps the lease, notices what others did to its runs, and
+ * lets go in an orderly way. A tick never throws; store trouble makes the worker wait (I10), a broken promise of the
+ * store makes it stop for good.
  */
 export class RunWorker {
   readonly workerId: string;
@@ -66,7 +67,7 @@ export class RunWorker {
       publisher,
       lease: this.lease,
       onBroken: (error) => this.break(error),
-      onClaimable: (afterMs) => this.wakeAfter(afterMs),
+      onBackingOff: (afterMs) => this.wakeAfter(afterMs),
     };
   }
 
@@ -89,7 +90,10 @@ export class RunWorker {
     this.wake();
   }
 
-  /** Stops claiming, parks runs, waits `shutdownTimeout`, aborts, releases. Never rejects; a second call joins the first. */
+  /**
+   * Stops claiming, parks runs, waits `shutdownTimeout`, aborts, releases. Never rejects; a second call joins the
+   * first.
+   */
   drain(): Promise<void> {
     return (this.draining ??= this.drainOnce());
   }
@@ -109,7 +113,10 @@ export class RunWorker {
     };
   }
 
-  /** One turn: look for due runs, claim what fits, look after the runs held here. Calls during a turn lead to one more turn after it. */
+  /**
+   * One turn: look for due runs, claim what fits, look after the runs held here. Calls during a turn lead to one more
+   * turn after it.
+   */
   tick(): Promise<void> {
     if (this.ticking) this.tickAgain = true;
     // Whoever asked for it: what comes of the turn is not part of the run that they are.
@@ -143,7 +150,9 @@ export class RunWorker {
     this.executions.get(runId)?.lose(reason);
   }
 
-  /** A caller of this process wants it stopped at its next boundary; other processes see the flag at their next poll. */
+  /**
+   * A caller of this process wants it stopped at its next boundary; other processes see the flag at their next poll.
+   */
   interrupt(runId: string): void {
     this.executions.get(runId)?.interrupt();
   }
@@ -154,7 +163,9 @@ export class RunWorker {
     if (execution) execution.inboxWaiting = true;
   }
 
-  /** A slot for a run that is about to be created here; null when there is none. The caller must `adopt` or release it. */
+  /**
+   * A slot for a run that is about to be created here; null when there is none. The caller must `adopt` or release it.
+   */
   reserve(runId: string): (() => void) | null {
     if (this.slots() === 0) return null;
     this.claimer.claiming.add(runId);
@@ -184,9 +195,10 @@ export class RunWorker {
     void execution.ended.then((end) => {
       if (this.executions.get(id) === execution) this.executions.delete(id);
       this.checkIdle();
-      // Lost, but perhaps to nobody: a run that is still ours must not stay running with a live lease and no one at work (I11).
+      // Lost, but perhaps to nobody: a run that is still ours must not stay running with a live lease and no one at
+      // work (I11).
       if (end === 'lost') this.claimer.addUnconfirmedClaim(id, true);
-      if (end === 'lost' || end === 'handed_over' || sessionId !== null || !this.claimer.sawEnd) this.wake();
+      if (end === 'lost' || end === 'pending' || sessionId !== null || !this.claimer.sawEnd) this.wake();
     });
     // What was claimed as the shutdown began is put back without a step.
     if (this.state === 'draining' || !this.lease.isHeld()) execution.park();

@@ -15,8 +15,8 @@ export interface CallPlace {
 }
 
 /**
- * Calls host code with a time limit that holds even when the callee ignores its abort signal. The limit aborts the signal and stops waiting; what the
- * callee still does is a zombie: its end can be awaited, its result is not used.
+ * Calls host code with a time limit that holds even when the callee ignores its abort signal. The limit aborts the
+ * signal and stops waiting; what the callee still does is a zombie: its end can be awaited, its result is not used.
  * @param limitMs null = no limit
  * @param controller aborted by the limit; a caller may abort it too, which by itself ends nothing
  */

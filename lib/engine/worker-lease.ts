@@ -32,8 +32,9 @@ export interface LeaseHooks {
 }
 
 /**
- * This process's lease: one row for all its runs, renewed every third of its length, also during long calls and while draining. It is counted from before a
- * renewal was sent and by `elapsed()`, so that this process believes itself shorter-lived than the database does (I12), whatever is done to its wall clock.
+ * This process's lease: one row for all its runs, renewed every third of its length, also during long calls and while
+ * draining. It is counted from before a renewal was sent and by `elapsed()`, so that this process believes itself
+ * shorter-lived than the database does (I12), whatever is done to its wall clock.
  */
 export class WorkerLease {
   /** By `elapsed()`, like everything here that is compared. */
@@ -63,8 +64,8 @@ export class WorkerLease {
   }
 
   /**
-   * Whether an effect may begin now; leaves a twentieth of the lease for its first instructions. Not between letting go and the next renewal: what was
-   * begun then, nobody would tell to stop.
+   * Whether an effect may begin now; leaves a twentieth of the lease for its first instructions. Not between letting go
+   * and the next renewal: what was begun then, nobody would tell to stop.
    */
   isHeld(): boolean {
     return !this.lost && this.isUnexpired();
@@ -84,8 +85,8 @@ export class WorkerLease {
   }
 
   /**
-   * How late the timer of the next renewal is, in ms, where that is more than a sixth of the lease; else 0. Nothing but a process that stood still delays it:
-   * a method that never yields, a suspended machine.
+   * How late the timer of the next renewal is, in ms, where that is more than a sixth of the lease; else 0. Nothing but
+   * a process that stood still delays it: a method that never yields, a suspended machine.
    */
   get standstillMs(): number {
     const lateMs = this.stopped ? 0 : this.ports.clock.elapsed() - this.beatDueAt;
@@ -99,8 +100,8 @@ export class WorkerLease {
   }
 
   /**
-   * To be called now and then. A lease that ended though its guard has not come yet: the machine was suspended, or its clock set ahead. It is renewed at once;
-   * what runs here is let go of when that is not answered soon.
+   * To be called now and then. A lease that ended though its guard has not come yet: the machine was suspended, or its
+   * clock set ahead. It is renewed at once; what runs here is let go of when that is not answered soon.
    */
   confirm(): void {
     if (this.beatenAt === null || this.stopped || this.lost || this.doubted || this.isUnexpired()) return;
@@ -117,8 +118,8 @@ export class WorkerLease {
   }
 
   /**
-   * Resolves when no renewal is under way any more, or so many ms later: one that lands after the worker's row was retired would bring it back. Those of a
-   * database that has let the lease run out are not waited for.
+   * Resolves when no renewal is under way any more, or so many ms later: one that lands after the worker's row was
+   * retired would bring it back. Those of a database that has let the lease run out are not waited for.
    */
   async quiet(ms: number): Promise<void> {
     if (this.underWay.size === 0 || !this.isHeld()) return;
@@ -145,7 +146,8 @@ export class WorkerLease {
     const sentAt = clock.elapsed();
     const shownAt = clock.now();
     const number = ++this.beats;
-    // Others may have judged this worker dead: its row begins anew, and by the store's clock as soon as that has answered.
+    // Others may have judged this worker dead: its row begins anew, and by the store's clock as soon as that has
+    // answered.
     const begins = !this.isUnexpired();
     if (begins) this.startedAt = shownAt;
     // A renewal that is never answered must not be the last one.

@@ -2,6 +2,7 @@ import type { AgentDefinition } from '../../contracts/agent-definition.js';
 import type { JournalEntry, OperationLateResult } from '../../contracts/journal-entry.js';
 import type { JsonValue } from '../../contracts/json.js';
 import type { ToolTransaction } from '../../contracts/ports/run-store.port.js';
+import type { RunStatus } from '../../contracts/run-status.js';
 import type { RunRecord } from '../../contracts/run.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import { FencedError } from '../../errors/store/fenced.error.js';
@@ -18,8 +19,8 @@ import type { WorkerLease } from '../worker-lease.js';
 import type { ExitPlan } from './exit-plan.js';
 import { actionFacts } from './intents.js';
 
-/** How an attempt ended in this process. */
-export type ExecutionEnd = 'settled' | 'suspended' | 'backing_off' | 'handed_over' | 'lost';
+/** How an attempt ended in this process: lost, or in the status in which it left the run. */
+export type AttemptEnd = RunStatus | 'lost';
 
 /** What the worker offers to the attempts it executes. */
 export interface ExecutionHooks {
@@ -27,8 +28,8 @@ export interface ExecutionHooks {
   lease: Pick<WorkerLease, 'isHeld' | 'standstillMs'>;
   /** The store broke a promise: the worker must stop for good. */
   onBroken(error: unknown): void;
-  /** A session's next run became claimable, or this one will be after so many ms. */
-  onClaimable(afterMs: number): void;
+  /** The run becomes claimable after so many ms. */
+  onBackingOff(afterMs: number): void;
 }
 
 /** What an attempt starts from. */
@@ -48,7 +49,10 @@ const PHASES = [
   'acting',
   /** Begins nothing more, and hands the run over once nothing is in flight. */
   'parking',
-  /** As parking, after trouble with the store: the run comes back after a delay, because the next owner would meet the same at once. */
+  /**
+   * As parking, after trouble with the store: the run comes back after a delay, because the next owner would meet the
+   * same at once.
+   */
   'backing_off',
   /** A step failed for good: the run is being handed to a person. */
   'failing',
@@ -57,8 +61,11 @@ const PHASES = [
 
 /** One attempt of a run in this process: what it knows, and how far it may still go. */
 export abstract class Attempt {
-  /** Resolves once, when this process has nothing more to do with the run; late results of zombies may follow as evidence. */
-  readonly ended: Promise<ExecutionEnd>;
+  /**
+   * Resolves once, when this process has nothing more to do with the run; late results of zombies may follow as
+   * evidence.
+   */
+  readonly ended: Promise<AttemptEnd>;
   readonly run: RunRecord;
   readonly agent: AgentDefinition;
   readonly facts: ActionFacts;
@@ -73,7 +80,7 @@ export abstract class Attempt {
   isLeaving = false;
   protected phase: (typeof PHASES)[number] = 'acting';
   protected cancelDeadline: (() => void) | null = null;
-  private resolveEnded!: (end: ExecutionEnd) => void;
+  private resolveEnded!: (end: AttemptEnd) => void;
 
   constructor(
     readonly ports: EnginePorts,
@@ -93,7 +100,10 @@ export abstract class Attempt {
     });
   }
 
-  /** Takes one turn of the loop with these results, and the interaction a method asked for; failures are the attempt's business. */
+  /**
+   * Takes one turn of the loop with these results, and the interaction a method asked for; failures are the attempt's
+   * business.
+   */
   abstract step(results: JournalEntry[], asked?: CallInteraction): void;
   /** As `step`; its commit ends the transaction, and its failures come back. */
   abstract tryStep(results: JournalEntry[], transaction?: ToolTransaction): Promise<void>;
@@ -167,7 +177,8 @@ export abstract class Attempt {
   }
 
   /**
-   * Folds the journal anew: it is the truth when a folded step was refused, or its fate is unknown. Nothing is in flight then.
+   * Folds the journal anew: it is the truth when a folded step was refused, or its fate is unknown. Nothing is in
+   * flight then.
    * @returns false when the run is gone
    */
   async refold(): Promise<boolean> {
@@ -185,8 +196,9 @@ export abstract class Attempt {
   }
 
   /**
-   * Keeps what a call still brings home after its run was cancelled: as evidence in the journal, counted nowhere, moving nothing. A run that was taken over
-   * or settled otherwise has another truth already; there the late result is only logged.
+   * Keeps what a call still brings home after its run was cancelled: as evidence in the journal, counted nowhere,
+   * moving nothing. A run that was taken over or settled otherwise has another truth already; there the late result is
+   * only logged.
    */
   async recordLateResults(results: readonly JournalEntry[]): Promise<void> {
     const { id: runId, attempt } = this.run;
@@ -220,7 +232,7 @@ export abstract class Attempt {
     if (PHASES.indexOf(phase) > PHASES.indexOf(this.phase)) this.phase = phase;
   }
 
-  protected finish(end: ExecutionEnd): void {
+  protected finish(end: AttemptEnd): void {
     if (this.phase === 'over') return;
     this.phase = 'over';
     this.cancelDeadline?.();
@@ -228,8 +240,8 @@ export abstract class Attempt {
   }
 
   /**
-   * Entries about a call name its tool, so that a reader of one entry need not look for the reply. They are not written yet, and may be changed. A name that
-   * no tool has is the model's own text, and stays with its reply.
+   * Entries about a call name its tool, so that a reader of one entry need not look for the reply. They are not written
+   * yet, and may be changed. A name that no tool has is the model's own text, and stays with its reply.
    */
   private withTool(entry: JournalEntry): JournalEntry {
     if (!('key' in entry) || !entry.type.startsWith('tool.')) return entry;

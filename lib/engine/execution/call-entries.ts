@@ -13,7 +13,8 @@ export function failedCall(
 }
 
 /**
- * A call that may have had its effect, which a person must settle, or, with `reportedToModel`, of which the model is told.
+ * A call that may have had its effect, which a person must settle, or, with `reportedToModel`, of which the model is
+ * told.
  * @param interruptedBy null = nothing interrupted it
  */
 export function uncertainCall(
@@ -25,7 +26,10 @@ export function uncertainCall(
   return { type: 'tool.uncertain', at, key, interruptedBy, reportedToModel: false, ...more };
 }
 
-/** Whether an execution before the one that is under way may have had an effect. What ran in a transaction has none: it was rolled back. */
+/**
+ * Whether an execution before the one that is under way may have had an effect. What ran in a transaction has none: it
+ * was rolled back.
+ */
 export function mayHaveBegun({ openAttempts, methodInteractions, steps, recovery }: CallState): boolean {
   return recovery !== 'transactional' && (openAttempts > 1 || methodInteractions.length > 0 || steps.size > 0);
 }

@@ -20,8 +20,8 @@ import { recheckCall } from './validate-call.js';
 const MAX_TRANSACTION_TRIES = 3;
 
 /**
- * Runs the tool calls of one attempt and turns each end into the next step: recorded, taken back, begun again, or probed. `transactional` calls run alone,
- * inside a transaction that ends with their journal entry.
+ * Runs the tool calls of one attempt and turns each end into the next step: recorded, taken back, begun again, or
+ * probed. `transactional` calls run alone, inside a transaction that ends with their journal entry.
  */
 export class CallRunner {
   constructor(private readonly attempt: Attempt) {}
@@ -138,7 +138,8 @@ export class CallRunner {
   }
 
   /**
-   * The step may have been folded before its commit was refused, and the answer to a commit may have been lost: the journal is the truth.
+   * The step may have been folded before its commit was refused, and the answer to a commit may have been lost: the
+   * journal is the truth.
    * @param conflicts how often the transaction met a conflict; null = it was refused otherwise
    */
   private async afterRefusedTransaction(

@@ -37,8 +37,9 @@ class SuspendToolCall extends Error {
 }
 
 /**
- * What a tool method can do in the middle of its work that outlives the process: ask a person, and do steps once. A method that asks is left by a thrown
- * signal and entered again later, from its beginning, under the same operation id; what it asked and did before is answered from the journal.
+ * What a tool method can do in the middle of its work that outlives the process: ask a person, and do steps once. A
+ * method that asks is left by a thrown signal and entered again later, from its beginning, under the same operation id;
+ * what it asked and did before is answered from the journal.
  */
 export class DurableToolContext {
   private asked = 0;
@@ -182,7 +183,10 @@ export class DurableToolContext {
     throw Object.assign(new Error(problem), { code: error.code });
   }
 
-  /** Left in its middle a step is neither done nor failed: it is repeated with the method, or a person decides what it did before. */
+  /**
+   * Left in its middle a step is neither done nor failed: it is repeated with the method, or a person decides what it
+   * did before.
+   */
   private leftStep(step: string, recovery: RecoveryPolicy): SuspendToolCall {
     if (isRepeatable(recovery)) return new SuspendToolCall();
     const problem = `somebody was asked in the middle of its step ${step}, which may not be repeated (${recovery}); ask before a step or between steps`;
@@ -212,7 +216,10 @@ export class DurableToolContext {
   }
 }
 
-/** A method that does not wait for what it asked must not end the process with an unhandled rejection: it is left all the same. */
+/**
+ * A method that does not wait for what it asked must not end the process with an unhandled rejection: it is left all
+ * the same.
+ */
 function handled<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined);
   return promise;

@@ -10,18 +10,13 @@ import type { ModelState, RunState } from '../journal/run-state.js';
 import type { NextAction } from '../next-action.js';
 import type { ContinueInstead, ExitTransition } from '../settle-run.js';
 import { recordedFailure } from '../values/recorded-error.js';
-import type { ExecutionEnd } from './attempt.js';
 import type { ModelFailure } from './model-reply.js';
 
 /** What an attempt writes in a transaction of its own. Times come from the store's clock inside the transaction. */
 export type ExitPlan = Pick<
   ExitTransition,
   'verb' | 'change' | 'entries' | 'interactions' | 'notBefore' | 'unlessContinued'
-> & {
-  end: ExecutionEnd;
-  /** Ms after which the run may be claimed again by itself. */
-  afterMs?: number;
-};
+>;
 
 export type ExitAction = Extract<NextAction, { do: 'complete' | 'fail' | 'suspend' | 'call_attention' | 'interrupt' }>;
 
@@ -37,7 +32,6 @@ export function exitFor(action: ExitAction, context: ExitContext): ExitPlan {
     case 'complete':
       return {
         verb: 'complete',
-        end: 'settled',
         entries: (at) => [{ type: 'run.completed', at }],
         change: () => ({ output: action.output, error: null }),
         unlessContinued: (locked, fits) => steeringToDeliver(locked, context.run.id, fits),
@@ -45,7 +39,6 @@ export function exitFor(action: ExitAction, context: ExitContext): ExitPlan {
     case 'fail':
       return {
         verb: 'fail',
-        end: 'settled',
         entries: (at) => [{ type: 'run.failed', at, error: action.error }],
         change: () => ({ error: action.error, output: action.output }),
       };
@@ -70,7 +63,6 @@ function suspendedExit(
 ): ExitPlan {
   return {
     verb,
-    end: 'suspended',
     entries: (at) => [...interactions(at).map((asked) => requestedEntry(asked, at)), ...entries(at)],
     change: () => change,
     interactions,
@@ -103,7 +95,10 @@ function suspendPlan(waitingFor: WaitReason[], context: ExitContext): ExitPlan {
   return plan;
 }
 
-/** The messages of the inbox as user messages, in order of acceptance and as many as one commit takes; null when it is empty. */
+/**
+ * The messages of the inbox as user messages, in order of acceptance and as many as one commit takes; null when it is
+ * empty.
+ */
 export function steeringToDeliver(
   locked: LockedRun,
   runId: string,
@@ -127,8 +122,11 @@ export function steeringToDeliver(
   };
 }
 
-/** The run stays with its owner. Written for a requested interrupt alone, it tells of it at once, because what is in flight may take long. */
-export const STAY: ExitPlan = { verb: null, end: 'suspended', entries: () => [], change: () => ({}) };
+/**
+ * The run stays with its owner. Written for a requested interrupt alone, it tells of it at once, because what is in
+ * flight may take long.
+ */
+export const STAY: ExitPlan = { verb: null, entries: () => [], change: () => ({}) };
 
 /** A boundary at which messages wait: the run stays, and they are taken in. */
 export function deliverPlan(runId: string): ExitPlan {
@@ -143,7 +141,6 @@ export function timeOutPlan(limitAt: number): ExitPlan {
   const error = recordedFailure('RUN_TIMED_OUT', 'The run passed its deadline.');
   return {
     verb: 'time_out',
-    end: 'settled',
     notBefore: limitAt,
     entries: (at) => [{ type: 'run.timed_out', at, error }],
     change: () => ({ error }),
@@ -154,8 +151,6 @@ export function timeOutPlan(limitAt: number): ExitPlan {
 function backOffPlan(key: string | null, delayMs: number, retryAfterMs?: number): ExitPlan {
   return {
     verb: 'back_off',
-    end: 'backing_off',
-    afterMs: delayMs,
     entries: (at) => [
       {
         type: 'run.backing_off',
@@ -170,7 +165,9 @@ function backOffPlan(key: string | null, delayMs: number, retryAfterMs?: number)
   };
 }
 
-/** After trouble with the store: the delay grows with the number of times that the unfinished calls were begun in vain. */
+/**
+ * After trouble with the store: the delay grows with the number of times that the unfinished calls were begun in vain.
+ */
 export function troublePlan({ run, state }: Pick<ExitContext, 'run' | 'state'>, key: string | null): ExitPlan {
   const tries = state.calls.filter(({ status }) => status !== 'done').map(({ attempts }) => attempts);
   return backOffPlan(key, backoff(run.frozen.modelRetry, Math.max(1, ...tries)));
@@ -180,7 +177,6 @@ export function troublePlan({ run, state }: Pick<ExitContext, 'run' | 'state'>, 
 export function handOverPlan({ attempt, owner }: RunRecord): ExitPlan {
   return {
     verb: 'hand_over',
-    end: 'handed_over',
     entries: (at) => [{ type: 'run.handed_over', at, attempt }],
     change: () => ({ wake: { cause: 'handover', ...(owner !== null && { previousOwner: owner }) } }),
   };

@@ -7,7 +7,10 @@ import type { RunRecord } from '../../contracts/run.js';
 import type { CallState, RunState } from '../journal/run-state.js';
 import type { ActionFacts, NextAction } from '../next-action.js';
 
-/** The entries that announce what a run is about to do (I1): committed before the act, by the claim, the start or the step before. */
+/**
+ * The entries that announce what a run is about to do (I1): committed before the act, by the claim, the start or the
+ * step before.
+ */
 export function intentsOf(
   action: NextAction,
   state: RunState,

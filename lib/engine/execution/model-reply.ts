@@ -25,14 +25,20 @@ import { isCallId, substituteCallId } from './provider-transcript.js';
 import { resolveApproval } from './resolve-approval.js';
 import { approvalOf, invalidCall, markRead, parseCall } from './validate-call.js';
 
-/** A call as it will be journaled: what the model said, what is known of it, and its result where it will never be executed. */
+/**
+ * A call as it will be journaled: what the model said, what is known of it, and its result where it will never be
+ * executed.
+ */
 interface ReadCall {
   verdict: CallVerdict;
   part: ToolCallPart;
   refusal: { error: RecordedError; outcome: ToolFailed['outcome'] } | null;
 }
 
-/** Makes the entries of a reply: the reply itself with a verdict for each call, then a result for each call that will never be executed. */
+/**
+ * Makes the entries of a reply: the reply itself with a verdict for each call, then a result for each call that will
+ * never be executed.
+ */
 export class ReplyRecorder {
   constructor(private readonly attempt: Attempt) {}
 
@@ -128,7 +134,8 @@ export class ReplyRecorder {
 
   private sameValue(a: JsonValue, b: JsonValue): boolean {
     const { digester } = this.attempt.ports;
-    // Mostly the validator changed nothing: then the texts are the same, and making them canonical costs several times as much.
+    // Mostly the validator changed nothing: then the texts are the same, and making them canonical costs several times
+    // as much.
     return JSON.stringify(a) === JSON.stringify(b) || digester.canonical(a) === digester.canonical(b);
   }
 }
@@ -151,8 +158,9 @@ const MAX_TRUNCATED_REPLIES = 2;
 const MAX_DETAIL = 300;
 
 /**
- * A reply as it arrives from a model client, before anything of it is recorded: a detached copy if it has the promised shape, fits, and ended well.
- * Everything else is a failed attempt, so that none of its calls is executed, none of its text becomes the answer, and a retry of the run asks again.
+ * A reply as it arrives from a model client, before anything of it is recorded: a detached copy if it has the promised
+ * shape, fits, and ended well. Everything else is a failed attempt, so that none of its calls is executed, none of its
+ * text becomes the answer, and a retry of the run asks again.
  * @param value what the client returned: it may be anything, and is never trusted
  */
 export function readReply(

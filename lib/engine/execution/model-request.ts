@@ -18,7 +18,10 @@ const INSTRUCTIONS_TIMEOUT_MS = 30_000;
 /** `aborted`: by ourselves, which is no failure of the provider. */
 export type ModelOutcome = { reply: ModelReply } | ModelFailure | { aborted: true };
 
-/** Makes exactly one request, once the instructions are known. @throws FencedError, and what else stops the instructions from being recorded */
+/**
+ * Makes exactly one request, once the instructions are known.
+ * @throws FencedError, and what else stops the instructions from being recorded
+ */
 export async function requestModel(attempt: Attempt, controller: AbortController): Promise<ModelOutcome> {
   const outcome = await askModel(attempt, controller);
   if ('failure' in outcome) {
@@ -66,7 +69,10 @@ function choiceNow(choice: ToolChoice, { modelOperations }: RunState): ToolChoic
   return choice === 'none' || modelOperations <= 1 ? choice : 'auto';
 }
 
-/** A client may throw anything: only a `ModelCallError` says that the same request may succeed later, and only numbers count as numbers. */
+/**
+ * A client may throw anything: only a `ModelCallError` says that the same request may succeed later, and only numbers
+ * count as numbers.
+ */
 function thrownFailure(error: unknown): ModelFailure {
   const recorded = recordedError(error, 'MODEL_CALL_FAILED');
   const retryable = recorded.code === 'MODEL_CALL_FAILED' && recorded.retryable === true;
@@ -95,8 +101,8 @@ export function failedAttempt(
 }
 
 /**
- * The instructions of a run: the agent's text, or what its function returned for this run. A function is evaluated once; its result is durable before the
- * model sees it, so that every later request and process uses the same.
+ * The instructions of a run: the agent's text, or what its function returned for this run. A function is evaluated
+ * once; its result is durable before the model sees it, so that every later request and process uses the same.
  */
 export async function instructionsOf(attempt: Attempt, signal: AbortSignal): Promise<string | ModelFailure> {
   const { ports, run, state } = attempt;

@@ -10,9 +10,10 @@ export interface TranscriptTarget {
 }
 
 /**
- * A transcript as a provider accepts it. The ids of its own calls go back unchanged, unless an earlier call has the same one; ids that others made become
- * nine letters and digits, which every provider accepts. A tool name that a model invented, and that strict providers would refuse for good, becomes a
- * safe one. What approvers changed is told with the result. The journal keeps what was said; equal transcripts give equal requests, so that prefix caches hold.
+ * A transcript as a provider accepts it. The ids of its own calls go back unchanged, unless an earlier call has the
+ * same one; ids that others made become nine letters and digits, which every provider accepts. A tool name that a model
+ * invented, and that strict providers would refuse for good, becomes a safe one. What approvers changed is told with
+ * the result. The journal keeps what was said; equal transcripts give equal requests, so that prefix caches hold.
  */
 export function transcriptFor(
   messages: readonly Message[],

@@ -20,7 +20,10 @@ export interface Recovery {
   probes: { tool: ToolDefinition; call: CallState }[];
 }
 
-/** What a claim finds begun and without a result, each call by its policy. Calls that are to run again are made ready in the state. */
+/**
+ * What a claim finds begun and without a result, each call by its policy. Calls that are to run again are made ready in
+ * the state.
+ */
 export function recoverCalls(attempt: Attempt): Recovery {
   const at = attempt.ports.clock.now();
   const recovery: Recovery = { entries: [], probes: [] };
@@ -41,7 +44,10 @@ export function recoverCalls(attempt: Attempt): Recovery {
   return recovery;
 }
 
-/** Asks the tool's probe about a call whose outcome is unknown; a probe that throws, hangs or answers nonsense does not know. */
+/**
+ * Asks the tool's probe about a call whose outcome is unknown; a probe that throws, hangs or answers nonsense does not
+ * know.
+ */
 export async function probeCall(
   attempt: Attempt,
   tool: ToolDefinition,

@@ -24,8 +24,9 @@ const AUTO_DENY: InteractionDecision = {
 };
 
 /**
- * Decides an approval without a person: by the host's resolver, or because the agent runs without people. Called before the step that would request the
- * interaction, so that the call and its decision are one commit. A resolver that fails decides nothing: a gate that fails must not open.
+ * Decides an approval without a person: by the host's resolver, or because the agent runs without people. Called before
+ * the step that would request the interaction, so that the call and its decision are one commit. A resolver that fails
+ * decides nothing: a gate that fails must not open.
  * @returns the entries of the request and its decision; null when people must be asked
  */
 export async function resolveApproval(

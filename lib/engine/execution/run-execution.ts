@@ -38,9 +38,10 @@ import { ReplyRecorder, type ModelFailure } from './model-reply.js';
 import { failedAttempt, requestModel } from './model-request.js';
 
 /**
- * The loop of one attempt in this process: decide → commit → act → record, until the run settles, waits, backs off, is handed over or is lost.
- * Kept here: I1 (an intent is acted upon only after its commit), I2 (published after the commit), I3 (a fenced attempt stops and moves nothing), I10 (store
- * trouble never becomes a result). The order of steps is the order of results: JavaScript runs one step at a time, the journal writes them in that order.
+ * The loop of one attempt in this process: decide → commit → act → record, until the run settles, waits, backs off, is
+ * handed over or is lost. Kept here: I1 (an intent is acted upon only after its commit), I2 (published after the
+ * commit), I3 (a fenced attempt stops and moves nothing), I10 (store trouble never becomes a result). The order of
+ * steps is the order of results: JavaScript runs one step at a time, the journal writes them in that order.
  */
 export class RunExecution extends Attempt {
   private readonly begun: NextAction | null;
@@ -142,7 +143,8 @@ export class RunExecution extends Attempt {
     if (this.phase === 'over') return;
     if (landed === 'all') this.act(action);
     else {
-      // The lease had run out, and the intents were not written: the fold is ahead of the journal, and the next owner begins from there.
+      // The lease had run out, and the intents were not written: the fold is ahead of the journal, and the next owner
+      // begins from there.
       this.unreserve(action);
       this.state.totals = totalsAfterResults;
       this.stopActing();
@@ -249,7 +251,9 @@ export class RunExecution extends Attempt {
     this.step([]);
   }
 
-  /** A transaction of this attempt with the run's row locked, in turn with its appends. Null when the run is over here. */
+  /**
+   * A transaction of this attempt with the run's row locked, in turn with its appends. Null when the run is over here.
+   */
   private transact(plan: ExitPlan, results: JournalEntry[]): Promise<ExitResult | null> {
     // As of now: what siblings bring home while this waits for its turn is counted by their own appends.
     const { totals } = this.state;
@@ -293,9 +297,9 @@ export class RunExecution extends Attempt {
 
   private async afterTransaction(plan: ExitPlan, result: ExitResult, stored: RunRecord): Promise<ExitResult> {
     if (stored.status !== 'running') {
-      this.finish(plan.end);
+      this.finish(stored.status);
       this.journal.landed(result.entries);
-      this.hooks.onClaimable(plan.afterMs ?? 0);
+      if (stored.nextAttemptAt !== null) this.hooks.onBackingOff(stored.nextAttemptAt - stored.updatedAt);
       return result;
     }
     this.facts.budget = stored.budgetMaxTotalTokens;

@@ -44,8 +44,8 @@ const MAX_TRIES_IN_TROUBLE = 5;
 class NotEntered extends Error {}
 
 /**
- * One execution of a tool call, whose intent is committed (I1). The lease is checked again at the very moment the method is entered. A time limit counts for
- * guards and pipes, and anew for the method.
+ * One execution of a tool call, whose intent is committed (I1). The lease is checked again at the very moment the
+ * method is entered. A time limit counts for guards and pipes, and anew for the method.
  */
 export class ToolExecution implements ToolEntry {
   readonly given: JsonObject;
@@ -84,7 +84,8 @@ export class ToolExecution implements ToolEntry {
 
   /**
    * Runs the method once.
-   * @throws what is no result: store trouble, which a transaction that is not opened in time is too, and conflicts of the transaction
+   * @throws what is no result: store trouble, which a transaction that is not opened in time is too, and conflicts of
+   * the transaction
    */
   async run(): Promise<CallEnd> {
     const { attempt, tool, call, transaction } = this;
@@ -95,7 +96,8 @@ export class ToolExecution implements ToolEntry {
       return transaction?.enter ? transaction.enter(invoke) : invoke();
     });
     const { standstillMs: delayMs } = attempt;
-    // No timer came while the method did not yield: no renewal of the lease, no timeout, and nothing for all other runs.
+    // No timer came while the method did not yield: no renewal of the lease, no timeout, and nothing for all other
+    // runs.
     if (delayMs > 0)
       attempt.warn('this process stood still while a tool was at work; timers were late', call, { delayMs });
     if (result.ended === 'timed_out') return this.timedOut(result.zombie);
@@ -151,10 +153,12 @@ export class ToolExecution implements ToolEntry {
   private thrown(error: unknown): JournalEntry {
     const { attempt, call } = this;
     const failure = failureOf(error);
-    // Before the method is entered every trouble of the store is ours. A method may meet an error of its own: another run's corrupt journal, another broken store.
+    // Before the method is entered every trouble of the store is ours. A method may meet an error of its own: another
+    // run's corrupt journal, another broken store.
     const isOurs = failure === 'unavailable' || (!this.isEntered && isOfStore(failure));
     if (isOurs && this.isEntered && call.attempts >= MAX_TRIES_IN_TROUBLE) {
-      // The journal could be written each time: what the method meets is not the store that this run lives in, or only when the method uses it.
+      // The journal could be written each time: what the method meets is not the store that this run lives in, or only
+      // when the method uses it.
       const { message, ...recorded } = recordedError(error, 'TOOL_FAILED');
       const tries = `The tool was begun ${call.attempts} times and failed each time, lastly with: ${message}`;
       return failedCall(call, this.now(), { ...recorded, message: recordedText(tries) });
@@ -223,7 +227,10 @@ export class ToolExecution implements ToolEntry {
   }
 }
 
-/** What the host's code threw without meaning to answer; null for a refusal, whether of a guard, of a pipe or of a person. */
+/**
+ * What the host's code threw without meaning to answer; null for a refusal, whether of a guard, of a pipe or of a
+ * person.
+ */
 function faultBehind(error: unknown, failure: Failure): { thrown: unknown } | null {
   if (failure === 'answered') return null;
   if (failure !== 'denied' && failure !== 'invalid_arguments') return { thrown: error };

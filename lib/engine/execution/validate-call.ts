@@ -19,8 +19,9 @@ export type CallRefusal = Pick<ToolFailed, 'outcome' | 'error'>;
 export type ParsedCall = ParsedArguments | { ok: false; problems: string[]; timedOut: true };
 
 /**
- * Validates arguments by the schema of a tool. Its validator is host code: it gets a copy, and its failure counts as a refusal. The tool's timeout ends the
- * wait for a validator that hangs, which would hold back a reply that was paid for; the tool is never begun then.
+ * Validates arguments by the schema of a tool. Its validator is host code: it gets a copy, and its failure counts as a
+ * refusal. The tool's timeout ends the wait for a validator that hangs, which would hold back a reply that was paid
+ * for; the tool is never begun then.
  * @param fields of the log line about a validator that throws
  */
 export async function parseCall(
@@ -91,8 +92,9 @@ export function markRead(tool: ToolDefinition, input: JsonObject): void {
 }
 
 /**
- * The gate right before an effect: unless this process has read the arguments, they are read once more by its schema. A deploy between an approval and its
- * call, or between a crash and the repetition, must not execute what today's schema refuses or reads otherwise.
+ * The gate right before an effect: unless this process has read the arguments, they are read once more by its schema. A
+ * deploy between an approval and its call, or between a crash and the repetition, must not execute what today's schema
+ * refuses or reads otherwise.
  * @param isInterrupted whether an execution of the call was interrupted and may have had its effect
  * @returns the end of a call that must not go on; null when it may
  */
