@@ -130,18 +130,31 @@ export class ServerSubject {
     if (host.dataSource.isInitialized) await host.dataSource.destroy();
   }
 
+  /** For a test that brings tables of its own. */
+  async dropTables(): Promise<void> {
+    for (const name of await this.tables()) await this.drop(name);
+  }
+
   /** @param keepTables false where a test has changed the tables themselves */
   async dispose(keepTables = true): Promise<void> {
     for (const host of this.hosts) await this.close(host);
-    const rows = await this.admin.query<{ name: string }[]>(
-      'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = ' +
-        (this.type === 'postgres' ? `'public'` : 'DATABASE()'),
-    );
-    for (const { name } of rows) {
+    for (const name of await this.tables()) {
       const isOurs = name.startsWith('agent_') && keepTables;
-      if (!isOurs) await this.admin.query(`DROP TABLE ${name}${this.type === 'postgres' ? ' CASCADE' : ''}`);
+      if (!isOurs) await this.drop(name);
       else if (name !== 'agent_runs_schema') await this.admin.query(`DELETE FROM ${name}`);
     }
     idle.push(this.home);
+  }
+
+  private async tables(): Promise<string[]> {
+    const schema = this.type === 'postgres' ? `'public'` : 'DATABASE()';
+    const rows = await this.admin.query<{ name: string }[]>(
+      `SELECT table_name AS name FROM information_schema.tables WHERE table_schema = ${schema}`,
+    );
+    return rows.map(({ name }) => name);
+  }
+
+  private async drop(table: string): Promise<void> {
+    await this.admin.query(`DROP TABLE ${table}${this.type === 'postgres' ? ' CASCADE' : ''}`);
   }
 }

@@ -49,7 +49,7 @@ export class SqliteSubject {
     if (host.dataSource.isInitialized) await host.dataSource.destroy();
   }
 
-  async dispose(): Promise<void> {
+  async dispose(_keepTables?: boolean): Promise<void> {
     for (const host of this.hosts) await this.close(host);
     await rm(this.directory, { recursive: true, force: true });
   }
