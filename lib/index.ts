@@ -201,39 +201,45 @@ export { AgentRunsError } from './errors/agent-runs.error.js';
 export type { AgentRunsErrorOptions, ErrorFamily } from './errors/agent-runs.error.js';
 export { ERROR_CODES } from './errors/error-code.js';
 export type { ErrorCode } from './errors/error-code.js';
-export { InvalidConfigurationError } from './errors/configuration/invalid-configuration.error.js';
-export { AgentNotFoundError } from './errors/request/agent-not-found.error.js';
-export { AlreadyDecidedError } from './errors/request/already-decided.error.js';
-export { ForbiddenError } from './errors/request/forbidden.error.js';
-export { IllegalTransitionError } from './errors/request/illegal-transition.error.js';
-export { InputRefusedError } from './errors/request/input-refused.error.js';
-export { InteractionExpiredError } from './errors/request/interaction-expired.error.js';
-export { InteractionNotFoundError } from './errors/request/interaction-not-found.error.js';
-export { InvalidAnswerError } from './errors/request/invalid-answer.error.js';
-export { InvalidArgumentsError } from './errors/request/invalid-arguments.error.js';
-export { InvalidCursorError } from './errors/request/invalid-cursor.error.js';
-export { InvalidRequestError } from './errors/request/invalid-request.error.js';
-export { OpenInteractionsError } from './errors/request/open-interactions.error.js';
-export { OperationConflictError } from './errors/request/operation-conflict.error.js';
-export { PayloadTooLargeError } from './errors/request/payload-too-large.error.js';
-export { RequestConflictError } from './errors/request/request-conflict.error.js';
-export { RunExistsError } from './errors/request/run-exists.error.js';
-export { RunLeasedError } from './errors/request/run-leased.error.js';
-export { RunNotFoundError } from './errors/request/run-not-found.error.js';
-export { SessionBusyError } from './errors/request/session-busy.error.js';
-export { TooManyPendingError } from './errors/request/too-many-pending.error.js';
-export { VersionUnavailableError } from './errors/request/version-unavailable.error.js';
-export { ApprovalDeniedError } from './errors/run/approval-denied.error.js';
-export { InvalidToolArgumentsError } from './errors/run/invalid-tool-arguments.error.js';
-export { ModelCallError } from './errors/run/model-call.error.js';
-export type { ModelCallFacts } from './errors/run/model-call.error.js';
-export { QuestionNotAnsweredError } from './errors/run/question-not-answered.error.js';
-export { ToolDeniedError } from './errors/run/tool-denied.error.js';
-export { BrokenStoreError } from './errors/store/broken-store.error.js';
-export { FencedError } from './errors/store/fenced.error.js';
-export { JournalCorruptError } from './errors/store/journal-corrupt.error.js';
-export { NewerSchemaError } from './errors/store/newer-schema.error.js';
-export { SequenceConflictError } from './errors/store/sequence-conflict.error.js';
-export { StoreConflictError } from './errors/store/store-conflict.error.js';
-export { StoreLockedError } from './errors/store/store-locked.error.js';
-export { StoreUnavailableError } from './errors/store/store-unavailable.error.js';
+export { InvalidConfigurationError } from './errors/configuration.errors.js';
+export {
+  AgentNotFoundError,
+  AlreadyDecidedError,
+  ForbiddenError,
+  IllegalTransitionError,
+  InputRefusedError,
+  InteractionExpiredError,
+  InteractionNotFoundError,
+  InvalidAnswerError,
+  InvalidArgumentsError,
+  InvalidCursorError,
+  InvalidRequestError,
+  OpenInteractionsError,
+  OperationConflictError,
+  PayloadTooLargeError,
+  RequestConflictError,
+  RunExistsError,
+  RunLeasedError,
+  RunNotFoundError,
+  SessionBusyError,
+  TooManyPendingError,
+  VersionUnavailableError,
+} from './errors/request.errors.js';
+export {
+  ApprovalDeniedError,
+  InvalidToolArgumentsError,
+  ModelCallError,
+  QuestionNotAnsweredError,
+  ToolDeniedError,
+} from './errors/run.errors.js';
+export type { ModelCallFacts } from './errors/run.errors.js';
+export {
+  BrokenStoreError,
+  FencedError,
+  JournalCorruptError,
+  NewerSchemaError,
+  SequenceConflictError,
+  StoreConflictError,
+  StoreLockedError,
+  StoreUnavailableError,
+} from './errors/store.errors.js';

@@ -1,5 +1,5 @@
 /** Durations of options: milliseconds as a number, or text such as `250ms`, `1.5s`, `10m`, `2h`, `30d`. */
-import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
+import { InvalidConfigurationError } from '../errors/configuration.errors.js';
 
 export type Duration = number | `${number}${DurationUnit}`;
 export type DurationUnit = 'ms' | 's' | 'm' | 'h' | 'd';

@@ -1,6 +1,6 @@
 /** Cursors of lists: the place of the last row shown, so that rows that come and go elsewhere move nothing. Opaque to callers. */
 import type { Page } from './ports/run-store.port.js';
-import { InvalidCursorError } from '../errors/request/invalid-cursor.error.js';
+import { InvalidCursorError } from '../errors/request.errors.js';
 
 /** What the rows of a list are sorted by, in this order. */
 export interface Places {

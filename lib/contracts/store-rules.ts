@@ -1,9 +1,6 @@
 /** What every store checks in its transactions, with the errors it refuses with. A store reads the rows, and these decide. */
-import { IllegalTransitionError } from '../errors/request/illegal-transition.error.js';
-import { BrokenStoreError } from '../errors/store/broken-store.error.js';
-import { FencedError } from '../errors/store/fenced.error.js';
-import { SequenceConflictError } from '../errors/store/sequence-conflict.error.js';
-import { StoreConflictError } from '../errors/store/store-conflict.error.js';
+import { IllegalTransitionError } from '../errors/request.errors.js';
+import { BrokenStoreError, FencedError, SequenceConflictError, StoreConflictError } from '../errors/store.errors.js';
 import type { InboxMessage, Interaction } from './interaction.js';
 import type { AppendRequest } from './ports/run-store.port.js';
 import type { RunChange, RunRecord } from './run.js';

@@ -1,5 +1,5 @@
 import type { RecoveryPolicy } from '../contracts/recovery-policy.js';
-import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
+import { InvalidConfigurationError } from '../errors/configuration.errors.js';
 import { AGENT_TOOL_METADATA } from './agent-runs-metadata.tokens.js';
 import type { AgentToolDecorator, AgentToolOptions } from './agent-tool.options.js';
 import { decorateMethod } from './decorate-method.js';

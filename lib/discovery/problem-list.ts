@@ -1,6 +1,6 @@
 /** Collects what is wrong, so that a boot fails once and says everything. */
 import { AgentRunsError } from '../errors/agent-runs.error.js';
-import type { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
+import type { InvalidConfigurationError } from '../errors/configuration.errors.js';
 
 export class ProblemList {
   private readonly found: string[] = [];

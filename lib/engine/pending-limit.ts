@@ -1,4 +1,4 @@
-import { TooManyPendingError } from '../errors/request/too-many-pending.error.js';
+import { TooManyPendingError } from '../errors/request.errors.js';
 import type { EnginePorts } from './engine-ports.js';
 
 /** A count is trusted for so many ms. */

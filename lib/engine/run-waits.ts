@@ -3,8 +3,7 @@
  * runs that nobody can execute.
  */
 import type { RunScope, ScopedCall } from '../contracts/ports/run-scope.port.js';
-import { InvalidRequestError } from '../errors/request/invalid-request.error.js';
-import { TooManyPendingError } from '../errors/request/too-many-pending.error.js';
+import { InvalidRequestError, TooManyPendingError } from '../errors/request.errors.js';
 
 /** Runs that wait at a time, for each slot: what waits holds memory, and a run that starts a run without end has to end. */
 const MAX_WAITING_PER_SLOT = 10;

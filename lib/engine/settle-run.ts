@@ -8,8 +8,7 @@ import type { LockedRun, RunWrites, TransitionDecision } from '../contracts/port
 import type { RunChange, RunRecord, RunTotals } from '../contracts/run.js';
 import { isSettled, type RunStatus } from '../contracts/run-status.js';
 import { transitionOf, type RunVerb } from '../contracts/run-transitions.js';
-import { BrokenStoreError } from '../errors/store/broken-store.error.js';
-import { FencedError } from '../errors/store/fenced.error.js';
+import { BrokenStoreError, FencedError } from '../errors/store.errors.js';
 import { advanceSession } from './sessions.js';
 import { changeStatus } from './transitions.js';
 import { countThatFits } from './values/commit-size.js';

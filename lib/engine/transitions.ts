@@ -9,7 +9,7 @@ import type {
 } from '../contracts/ports/run-store.port.js';
 import { transitionOf, type RunTransition, type RunVerb } from '../contracts/run-transitions.js';
 import type { RunChange, RunRecord, WakeNote } from '../contracts/run.js';
-import { IllegalTransitionError } from '../errors/request/illegal-transition.error.js';
+import { IllegalTransitionError } from '../errors/request.errors.js';
 import type { LifecyclePublisher } from './lifecycle-publisher.js';
 
 /** A decision that writes nothing. */

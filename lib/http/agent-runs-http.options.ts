@@ -1,5 +1,5 @@
 import type { CanActivate, ControllerOptions, ModuleMetadata, Type } from '@nestjs/common';
-import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
+import { InvalidConfigurationError } from '../errors/configuration.errors.js';
 import type { ActorResolver, ActorResolverFunction, HttpRequestLike } from './access/actor-resolver.port.js';
 import type { RunAuthorizer, RunAuthorizerFunction } from './access/run-authorizer.port.js';
 

@@ -1,7 +1,7 @@
 import { type DynamicModule, type FactoryProvider, Module, type ModuleMetadata, type Type } from '@nestjs/common';
 import { MetadataScanner, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { MetadataAccessor } from '../decorators/metadata.accessor.js';
-import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
+import { InvalidConfigurationError } from '../errors/configuration.errors.js';
 
 export interface AgentRunsFeatureOptions {
   /** Classes with `@AgentTool` methods. */

@@ -19,7 +19,7 @@ import { askUserTool } from '../engine/ask-user-tool.js';
 import { endedWithin } from '../engine/timed-call.js';
 import type { Engine } from '../engine/engine.js';
 import { ProblemList } from '../discovery/problem-list.js';
-import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
+import { InvalidConfigurationError } from '../errors/configuration.errors.js';
 import { maxPayloadIn } from '../engine/engine-options.js';
 import type { JobTrigger } from '../schedule/job-trigger.js';
 import { recoveryJobs } from '../schedule/recovery-jobs.js';

@@ -11,7 +11,7 @@ import { RunMetrics } from '../engine/run-metrics.js';
 import { RunRecovery } from '../engine/run-recovery.js';
 import { RunService } from '../engine/run-service.js';
 import { RunWorker } from '../engine/run-worker.js';
-import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
+import { InvalidConfigurationError } from '../errors/configuration.errors.js';
 import { MemoryRunStore } from '../stores/memory/memory-run.store.js';
 import { AsyncRunScope } from '../system/async-run-scope.js';
 import { Sha256Digester } from '../system/sha256-digester.js';

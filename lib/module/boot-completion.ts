@@ -1,5 +1,5 @@
 import type { LazyModuleLoader, ModulesContainer } from '@nestjs/core';
-import { StoreUnavailableError } from '../errors/store/store-unavailable.error.js';
+import { StoreUnavailableError } from '../errors/store.errors.js';
 
 /** What a start is answered with until agents and tools have been found. */
 export async function refuseStartsBeforeDiscovery(): Promise<void> {

@@ -1,7 +1,7 @@
 /** When a job runs: every so often, or by a cron expression. */
 import { validateCronExpression } from 'cron';
 import { type Duration, LONGEST_TIMER_MS, parseDuration } from '../contracts/duration.js';
-import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
+import { InvalidConfigurationError } from '../errors/configuration.errors.js';
 
 export type JobSchedule = { readonly everyMs: number } | { readonly cron: string };
 

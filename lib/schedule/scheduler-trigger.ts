@@ -4,7 +4,7 @@
  */
 import type { Type } from '@nestjs/common';
 import type { ModuleRef } from '@nestjs/core';
-import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
+import { InvalidConfigurationError } from '../errors/configuration.errors.js';
 import { IntervalTrigger } from './interval-trigger.js';
 import { cronJobOf, intervalOf } from './job-timer.js';
 import type { JobTrigger } from './job-trigger.js';

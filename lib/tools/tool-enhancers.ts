@@ -15,7 +15,7 @@ import {
 import { type ExternalContextCreator, ModuleRef, type ModulesContainer } from '@nestjs/core';
 import type { InstanceWrapper } from '@nestjs/core/injector/instance-wrapper.js';
 import type { Module } from '@nestjs/core/injector/module.js';
-import { InvalidConfigurationError } from '../errors/configuration/invalid-configuration.error.js';
+import { InvalidConfigurationError } from '../errors/configuration.errors.js';
 import { methodOf, placeOf, type ToolHost } from './tool-host.js';
 
 const KINDS = [

@@ -16,8 +16,7 @@ import {
 import type { ExternalContextCreator } from '@nestjs/core';
 import { isObservable, lastValueFrom } from 'rxjs';
 import type { EnteredContext, ToolContext, ToolEntry } from '../contracts/ports/tool-caller.port.js';
-import { InvalidToolArgumentsError } from '../errors/run/invalid-tool-arguments.error.js';
-import { ToolDeniedError } from '../errors/run/tool-denied.error.js';
+import { InvalidToolArgumentsError, ToolDeniedError } from '../errors/run.errors.js';
 import { refusalText } from './refusal-text.js';
 import type { ToolEnhancers } from './tool-enhancers.js';
 import { methodOf, placeOf, type ToolHost } from './tool-host.js';

@@ -1,9 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { JournalEntry } from '../../lib/contracts/journal-entry.js';
 import type { TransitionRequest, TransitionResult } from '../../lib/contracts/ports/run-store.port.js';
-import { BrokenStoreError } from '../../lib/errors/store/broken-store.error.js';
-import { NewerSchemaError } from '../../lib/errors/store/newer-schema.error.js';
-import { SequenceConflictError } from '../../lib/errors/store/sequence-conflict.error.js';
+import { BrokenStoreError, NewerSchemaError, SequenceConflictError } from '../../lib/errors/store.errors.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { agent, engineOver, stopEngines, tool } from '../support/engine-harness.js';

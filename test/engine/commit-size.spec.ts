@@ -3,7 +3,7 @@ import type { JournalEntry } from '../../lib/contracts/journal-entry.js';
 import type { AppendRequest, TransitionRequest, TransitionResult } from '../../lib/contracts/ports/run-store.port.js';
 import { maxPayloadIn } from '../../lib/engine/engine-options.js';
 import { jsonBytes } from '../../lib/engine/values/commit-size.js';
-import { PayloadTooLargeError } from '../../lib/errors/request/payload-too-large.error.js';
+import { PayloadTooLargeError } from '../../lib/errors/request.errors.js';
 import { scriptedModel, type ScriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import type { ScriptedCall } from '../../lib/model/scripted/script-step.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';

@@ -6,7 +6,7 @@ import type {
   TransitionRequest,
   TransitionResult,
 } from '../../lib/contracts/ports/run-store.port.js';
-import { PayloadTooLargeError } from '../../lib/errors/request/payload-too-large.error.js';
+import { PayloadTooLargeError } from '../../lib/errors/request.errors.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { agent, engineOver, stopEngines, tool } from '../support/engine-harness.js';

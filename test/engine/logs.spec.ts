@@ -1,6 +1,6 @@
 // What operators see without asking: one line for each failure, with ids and with the stack of what host code threw.
 import type { JsonObject } from '../../lib/contracts/json.js';
-import { ToolDeniedError } from '../../lib/errors/run/tool-denied.error.js';
+import { ToolDeniedError } from '../../lib/errors/run.errors.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { agent, engineOver, stopEngines, tool, type ToolOptions } from '../support/engine-harness.js';

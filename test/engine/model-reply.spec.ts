@@ -3,7 +3,7 @@ import type { FinishReason } from '../../lib/contracts/journal-entry.js';
 import type { JsonObject } from '../../lib/contracts/json.js';
 import type { ToolResultPart } from '../../lib/contracts/message.js';
 import type { Usage } from '../../lib/contracts/usage.js';
-import { ModelCallError } from '../../lib/errors/run/model-call.error.js';
+import { ModelCallError } from '../../lib/errors/run.errors.js';
 import type { Scripted } from '../../lib/model/scripted/script-step.js';
 import { scriptedModel, type ScriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
@@ -520,8 +520,8 @@ describe('the results of calls', () => {
   });
 
   it('CFG-9: a guard that refuses is a denial the model is told of; a pipe that refuses is about the arguments', async () => {
-    const { ToolDeniedError } = await import('../../lib/errors/run/tool-denied.error.js');
-    const { InvalidToolArgumentsError } = await import('../../lib/errors/run/invalid-tool-arguments.error.js');
+    const { ToolDeniedError } = await import('../../lib/errors/run.errors.js');
+    const { InvalidToolArgumentsError } = await import('../../lib/errors/run.errors.js');
     const refusing = (name: string, error: Error) => {
       const made = tool(name, () => 'never');
       return { ...made, caller: { ...made.caller, call: () => Promise.reject(error) } };

@@ -162,9 +162,9 @@ describe('what a tool throws', () => {
   });
 
   it("JRN-2: an error of this package that a tool lets out is the tool's own: it neither fences its run nor stops its worker", async () => {
-    const { FencedError } = await import('../../lib/errors/store/fenced.error.js');
-    const { BrokenStoreError } = await import('../../lib/errors/store/broken-store.error.js');
-    const { JournalCorruptError } = await import('../../lib/errors/store/journal-corrupt.error.js');
+    const { FencedError } = await import('../../lib/errors/store.errors.js');
+    const { BrokenStoreError } = await import('../../lib/errors/store.errors.js');
+    const { JournalCorruptError } = await import('../../lib/errors/store.errors.js');
     for (const error of [
       new FencedError('of another'),
       new BrokenStoreError('of another'),

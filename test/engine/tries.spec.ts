@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { DEFAULT_RETRY_POLICY } from '../../lib/contracts/retry-policy.js';
 import { decideRecovery } from '../../lib/engine/recovery-decision.js';
-import { StoreUnavailableError } from '../../lib/errors/store/store-unavailable.error.js';
+import { StoreUnavailableError } from '../../lib/errors/store.errors.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { agent, engineOver, stopEngines, tool } from '../support/engine-harness.js';

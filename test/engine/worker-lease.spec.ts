@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { DEFAULT_ENGINE_OPTIONS } from '../../lib/engine/engine-options.js';
 import type { EnginePorts } from '../../lib/engine/engine-ports.js';
 import { WorkerLease } from '../../lib/engine/worker-lease.js';
-import { BrokenStoreError } from '../../lib/errors/store/broken-store.error.js';
+import { BrokenStoreError } from '../../lib/errors/store.errors.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { FailingStore } from '../support/failing-store.js';
 import { ManualClock, rest } from '../support/manual-clock.js';

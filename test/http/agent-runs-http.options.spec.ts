@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { InvalidConfigurationError } from '../../lib/errors/configuration/invalid-configuration.error.js';
+import { InvalidConfigurationError } from '../../lib/errors/configuration.errors.js';
 import { RunService } from '../../lib/engine/run-service.js';
 import { AgentRunsHttpModule, type AgentRunsHttpOptions } from '../../lib/http.js';
 import { hostModules } from './http-host.js';

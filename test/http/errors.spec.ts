@@ -2,8 +2,8 @@ import { setImmediate } from 'node:timers/promises';
 import { Catch, type ExceptionFilter, HttpException, Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { RunService } from '../../lib/engine/run-service.js';
-import { StoreUnavailableError } from '../../lib/errors/store/store-unavailable.error.js';
-import { TooManyPendingError } from '../../lib/errors/request/too-many-pending.error.js';
+import { StoreUnavailableError } from '../../lib/errors/store.errors.js';
+import { TooManyPendingError } from '../../lib/errors/request.errors.js';
 import { ADAPTERS, type HttpHost, startHttpHost } from './http-host.js';
 
 const CANARY = 'mysql://root:hunter2@db';

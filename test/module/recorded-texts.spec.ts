@@ -20,7 +20,7 @@ import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';
 import { RunService } from '../../lib/engine/run-service.js';
 import { RunWorker } from '../../lib/engine/run-worker.js';
 import { MAX_ERROR_MESSAGE } from '../../lib/engine/values/recorded-error.js';
-import { ModelCallError } from '../../lib/errors/run/model-call.error.js';
+import { ModelCallError } from '../../lib/errors/run.errors.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { agentWith, bootHost } from '../support/nest-host.js';
 

@@ -9,7 +9,7 @@ import { jest } from '@jest/globals';
 import { RunStore } from '../../lib/contracts/ports/run-store.port.js';
 import { RunService } from '../../lib/engine/run-service.js';
 import { RunWorker } from '../../lib/engine/run-worker.js';
-import { StoreUnavailableError } from '../../lib/errors/store/store-unavailable.error.js';
+import { StoreUnavailableError } from '../../lib/errors/store.errors.js';
 import { AgentRunsHttpModule } from '../../lib/http.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { agentWith, hostModule, quiet } from '../support/nest-host.js';

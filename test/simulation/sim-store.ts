@@ -29,9 +29,8 @@ import {
   type WorkerRecord,
 } from '../../lib/contracts/ports/run-store.port.js';
 import type { RunRecord, RunSummary, SessionRecord } from '../../lib/contracts/run.js';
-import { InvalidConfigurationError } from '../../lib/errors/configuration/invalid-configuration.error.js';
-import { StoreConflictError } from '../../lib/errors/store/store-conflict.error.js';
-import { StoreUnavailableError } from '../../lib/errors/store/store-unavailable.error.js';
+import { InvalidConfigurationError } from '../../lib/errors/configuration.errors.js';
+import { StoreConflictError, StoreUnavailableError } from '../../lib/errors/store.errors.js';
 import { detached } from '../../lib/stores/image/detached.js';
 import * as queries from '../../lib/stores/image/image-queries.js';
 import * as sweeps from '../../lib/stores/image/image-sweeps.js';

@@ -23,7 +23,7 @@ import {
 import type { Interaction } from '../../lib/contracts/interaction.js';
 import type { SequencedEntry } from '../../lib/contracts/journal-entry.js';
 import type { RunRecord, RunSummary, SessionRecord } from '../../lib/contracts/run.js';
-import { StoreUnavailableError } from '../../lib/errors/store/store-unavailable.error.js';
+import { StoreUnavailableError } from '../../lib/errors/store.errors.js';
 
 export type StoreMethod = Exclude<keyof RunStore, 'traits' | 'open' | 'close' | 'openToolTransaction'>;
 

@@ -1,7 +1,6 @@
 // A store with tool transactions, over any other: what a tool writes through `context.manager` is there when its transaction commits, and only then.
 import type { AppendRequest, StoreTraits, ToolTransaction } from '../../lib/contracts/ports/run-store.port.js';
-import { StoreConflictError } from '../../lib/errors/store/store-conflict.error.js';
-import { StoreUnavailableError } from '../../lib/errors/store/store-unavailable.error.js';
+import { StoreConflictError, StoreUnavailableError } from '../../lib/errors/store.errors.js';
 import { FailingStore } from './failing-store.js';
 
 export interface RowWriter {

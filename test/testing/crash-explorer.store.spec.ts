@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { AppendRequest, ToolTransaction } from '../../lib/contracts/ports/run-store.port.js';
-import { StoreUnavailableError } from '../../lib/errors/store/store-unavailable.error.js';
+import { StoreUnavailableError } from '../../lib/errors/store.errors.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { CrashExplorer, type CommitHooks, type StoreCommit } from '../../lib/testing/crash-explorer.store.js';

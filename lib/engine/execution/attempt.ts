@@ -5,7 +5,7 @@ import type { ToolTransaction } from '../../contracts/ports/run-store.port.js';
 import type { RunStatus } from '../../contracts/run-status.js';
 import type { RunRecord } from '../../contracts/run.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
-import { FencedError } from '../../errors/store/fenced.error.js';
+import { FencedError } from '../../errors/store.errors.js';
 import type { EnginePorts } from '../engine-ports.js';
 import { untilAnswered } from '../failure.js';
 import type { CallInteraction } from '../interactions.js';

@@ -11,9 +11,8 @@ import type {
   ToolContext,
 } from '../../contracts/ports/tool-caller.port.js';
 import { stricterPolicy, type RecoveryPolicy } from '../../contracts/recovery-policy.js';
-import { ApprovalDeniedError } from '../../errors/run/approval-denied.error.js';
-import { QuestionNotAnsweredError } from '../../errors/run/question-not-answered.error.js';
-import { StoreUnavailableError } from '../../errors/store/store-unavailable.error.js';
+import { ApprovalDeniedError, QuestionNotAnsweredError } from '../../errors/run.errors.js';
+import { StoreUnavailableError } from '../../errors/store.errors.js';
 import { interactionDigest, deriveInteractionId, type InteractionDraft } from '../interactions.js';
 import type { CallState } from '../journal/run-state.js';
 import { normaliseResult } from '../values/normalise-result.js';

@@ -8,7 +8,7 @@ import type {
   ToolEntry,
 } from '../../contracts/ports/tool-caller.port.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
-import { StoreUnavailableError } from '../../errors/store/store-unavailable.error.js';
+import { StoreUnavailableError } from '../../errors/store.errors.js';
 import { failureOf, isOfStore, type Failure } from '../failure.js';
 import type { InteractionDraft } from '../interactions.js';
 import type { CallState } from '../journal/run-state.js';

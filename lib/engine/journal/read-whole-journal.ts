@@ -2,7 +2,7 @@
 import type { Message } from '../../contracts/message.js';
 import type { RunStore } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord } from '../../contracts/run.js';
-import { JournalCorruptError } from '../../errors/store/journal-corrupt.error.js';
+import { JournalCorruptError } from '../../errors/store.errors.js';
 import type { JournalFold } from './fold-journal.js';
 import { emptyState, type RunState } from './run-state.js';
 

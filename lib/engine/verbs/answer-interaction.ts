@@ -7,13 +7,15 @@ import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import type { InteractionResponse } from '../../contracts/run-requests.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
-import { AlreadyDecidedError } from '../../errors/request/already-decided.error.js';
-import { ForbiddenError } from '../../errors/request/forbidden.error.js';
-import { InteractionExpiredError } from '../../errors/request/interaction-expired.error.js';
-import { InteractionNotFoundError } from '../../errors/request/interaction-not-found.error.js';
-import { InvalidAnswerError } from '../../errors/request/invalid-answer.error.js';
-import { InvalidArgumentsError } from '../../errors/request/invalid-arguments.error.js';
-import { VersionUnavailableError } from '../../errors/request/version-unavailable.error.js';
+import {
+  AlreadyDecidedError,
+  ForbiddenError,
+  InteractionExpiredError,
+  InteractionNotFoundError,
+  InvalidAnswerError,
+  InvalidArgumentsError,
+  VersionUnavailableError,
+} from '../../errors/request.errors.js';
 import type { EnginePorts } from '../engine-ports.js';
 import { approvalOf, parseCall } from '../execution/validate-call.js';
 import { isApprovalGate, statusOfDecision } from '../interactions.js';

@@ -15,11 +15,13 @@ import type {
 } from '../../contracts/run-requests.js';
 import { phaseOf } from '../../contracts/run-status.js';
 import type { RunChange, RunRecord, WakeNote } from '../../contracts/run.js';
-import { InputRefusedError } from '../../errors/request/input-refused.error.js';
-import { InvalidAnswerError } from '../../errors/request/invalid-answer.error.js';
-import { OpenInteractionsError } from '../../errors/request/open-interactions.error.js';
-import { OperationConflictError } from '../../errors/request/operation-conflict.error.js';
-import { RunLeasedError } from '../../errors/request/run-leased.error.js';
+import {
+  InputRefusedError,
+  InvalidAnswerError,
+  OpenInteractionsError,
+  OperationConflictError,
+  RunLeasedError,
+} from '../../errors/request.errors.js';
 import { activeTimeOfOwner, isExpired } from '../claim-run.js';
 import type { EnginePorts } from '../engine-ports.js';
 import type { RunState } from '../journal/run-state.js';

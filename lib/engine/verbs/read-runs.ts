@@ -18,8 +18,7 @@ import type {
   RunSnapshot,
   RunSummaryView,
 } from '../../contracts/run-view.js';
-import { InvalidCursorError } from '../../errors/request/invalid-cursor.error.js';
-import { RunNotFoundError } from '../../errors/request/run-not-found.error.js';
+import { InvalidCursorError, RunNotFoundError } from '../../errors/request.errors.js';
 import type { EnginePorts } from '../engine-ports.js';
 import { fullEvent, lifecycleEvent } from '../event-projection.js';
 import type { JournalFold } from '../journal/fold-journal.js';

@@ -8,7 +8,7 @@ import { metadataProblems } from '../../contracts/run-metadata.js';
 import type { RunMetadata } from '../../contracts/run.js';
 import type { StartOptions } from '../../contracts/run-requests.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
-import { InvalidRequestError } from '../../errors/request/invalid-request.error.js';
+import { InvalidRequestError } from '../../errors/request.errors.js';
 import { truncateText } from '../values/truncate-text.js';
 import { readMessages } from './read-messages.js';
 import { requireFit } from './require-fit.js';

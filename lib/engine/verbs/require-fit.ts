@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../contracts/json.js';
-import { PayloadTooLargeError } from '../../errors/request/payload-too-large.error.js';
+import { PayloadTooLargeError } from '../../errors/request.errors.js';
 import { jsonBytes } from '../values/commit-size.js';
 
 /**

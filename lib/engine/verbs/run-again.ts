@@ -4,7 +4,7 @@ import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.
 import type { CallerNote, RetryOptions } from '../../contracts/run-requests.js';
 import type { RunVerb } from '../../contracts/run-transitions.js';
 import type { RunChange, RunRecord, WakeNote } from '../../contracts/run.js';
-import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
+import { IllegalTransitionError } from '../../errors/request.errors.js';
 import { withdrawInbox } from '../settle-run.js';
 import { becomePending, requireVerb } from '../transitions.js';
 import { noteOf } from './caller-transition.js';

@@ -3,7 +3,7 @@ import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import type { BudgetDecision } from '../../contracts/run-requests.js';
 import type { BudgetStatus } from '../../contracts/run-view.js';
-import { IllegalTransitionError } from '../../errors/request/illegal-transition.error.js';
+import { IllegalTransitionError } from '../../errors/request.errors.js';
 import type { EnginePorts } from '../engine-ports.js';
 import type { JournalFold } from '../journal/fold-journal.js';
 import { readRunState } from '../journal/read-whole-journal.js';

@@ -2,11 +2,13 @@ import type { AgentDefinition } from '../../contracts/agent-definition.js';
 import type { Message, UserMessage } from '../../contracts/message.js';
 import type { CreateDecision, CreateSituation } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord } from '../../contracts/run.js';
-import { ForbiddenError } from '../../errors/request/forbidden.error.js';
-import { InvalidRequestError } from '../../errors/request/invalid-request.error.js';
-import { RequestConflictError } from '../../errors/request/request-conflict.error.js';
-import { RunExistsError } from '../../errors/request/run-exists.error.js';
-import { SessionBusyError } from '../../errors/request/session-busy.error.js';
+import {
+  ForbiddenError,
+  InvalidRequestError,
+  RequestConflictError,
+  RunExistsError,
+  SessionBusyError,
+} from '../../errors/request.errors.js';
 import type { StartInput } from './read-start-options.js';
 
 /** A run that is to be created, and everything decided about it before the store is asked. */

@@ -15,7 +15,7 @@ import {
 } from '../../contracts/run.js';
 import type { StartContext, StartOptions } from '../../contracts/run-requests.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
-import { AgentNotFoundError } from '../../errors/request/agent-not-found.error.js';
+import { AgentNotFoundError } from '../../errors/request.errors.js';
 import type { EnginePorts } from '../engine-ports.js';
 import { actionFacts, intentsOf } from '../execution/intents.js';
 import type { JournalFold } from '../journal/fold-journal.js';

@@ -16,9 +16,7 @@ import type {
 import type { Run } from '../../contracts/run-view.js';
 import { AGENT_RUNS_STORE } from '../../decorators/agent-runs-store.tokens.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
-import { RequestConflictError } from '../../errors/request/request-conflict.error.js';
-import { RunExistsError } from '../../errors/request/run-exists.error.js';
-import { RunNotFoundError } from '../../errors/request/run-not-found.error.js';
+import { RequestConflictError, RunExistsError, RunNotFoundError } from '../../errors/request.errors.js';
 import type { AgentRunsHttpFeatures } from '../agent-runs-http.options.js';
 import { HTTP_FEATURES, RUN_AUTHORIZER } from '../agent-runs-http.tokens.js';
 import type { HttpProblem } from '../answer/http-problem.error.js';

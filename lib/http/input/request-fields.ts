@@ -5,7 +5,7 @@
 import { isBlankText } from '../../contracts/blank-text.js';
 import type { JsonObject } from '../../contracts/json.js';
 import { readInstant } from '../../engine/values/iso-time.js';
-import { InvalidRequestError } from '../../errors/request/invalid-request.error.js';
+import { InvalidRequestError } from '../../errors/request.errors.js';
 
 export interface FieldProblem {
   /** Path of the field, e.g. `budget.maxTotalTokens`; cut when it is very long. */

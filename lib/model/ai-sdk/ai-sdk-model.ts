@@ -1,5 +1,5 @@
 import type { ModelClient, ModelReply, ModelRequest, ModelSettings } from '../../contracts/ports/model-client.port.js';
-import { InvalidConfigurationError } from '../../errors/configuration/invalid-configuration.error.js';
+import { InvalidConfigurationError } from '../../errors/configuration.errors.js';
 import { wellFormedJson, wellFormedText } from '../../engine/values/well-formed.js';
 import type { AiSdkCallOptions, AiSdkFunctionTool, AiSdkModel, AiSdkSettings } from './ai-sdk-types.js';
 import { abortedError, modelCallError } from './model-call-failure.js';

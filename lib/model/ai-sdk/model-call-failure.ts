@@ -5,7 +5,7 @@
  * The text is the status and the provider's own message, masked and at most 300 code points; never that of a 401, 403 or 407, which like to repeat the
  * key. Bodies, headers, URLs and the error itself (as a cause) are left behind.
  */
-import { ModelCallError } from '../../errors/run/model-call.error.js';
+import { ModelCallError } from '../../errors/run.errors.js';
 import { isBlankText } from '../../contracts/blank-text.js';
 import { recordedText } from '../../engine/values/recorded-error.js';
 import { thrownMessage, thrownProperty } from '../../engine/values/thrown-value.js';

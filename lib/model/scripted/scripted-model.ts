@@ -4,7 +4,7 @@
  */
 import type { ModelClient, ModelReply, ModelReplyPart, ModelRequest } from '../../contracts/ports/model-client.port.js';
 import type { Message } from '../../contracts/message.js';
-import { ModelCallError } from '../../errors/run/model-call.error.js';
+import { ModelCallError } from '../../errors/run.errors.js';
 import { isRetryableStatus } from '../../engine/values/retryable-status.js';
 import { assistantsAfter, promptScript, userText } from './prompt-script.js';
 import type { Scripted, ScriptedCall, ScriptedFailure, ScriptedPlace, ScriptedStep } from './script-step.js';

@@ -4,7 +4,7 @@ import { getDataSourceToken } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { type Duration, parseTimerDuration } from '../../contracts/duration.js';
 import { RunStore } from '../../contracts/ports/run-store.port.js';
-import { InvalidConfigurationError } from '../../errors/configuration/invalid-configuration.error.js';
+import { InvalidConfigurationError } from '../../errors/configuration.errors.js';
 import { TypeOrmRunStore } from '../../stores/typeorm/typeorm-run.store.js';
 import { AGENT_RUNS_STORE_CHECK, type StoreCheck } from '../agent-runs-module.tokens.js';
 import { connectionPoolSize } from './connection-pool-size.js';

@@ -7,8 +7,7 @@
 import { randomUUID } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { BrokenStoreError } from '../../errors/store/broken-store.error.js';
-import { StoreLockedError } from '../../errors/store/store-locked.error.js';
+import { BrokenStoreError, StoreLockedError } from '../../errors/store.errors.js';
 import { FILE_MODE } from './atomic-file.js';
 import { processState } from './process-identity.js';
 

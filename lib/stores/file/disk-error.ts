@@ -1,5 +1,5 @@
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
-import { StoreUnavailableError } from '../../errors/store/store-unavailable.error.js';
+import { StoreUnavailableError } from '../../errors/store.errors.js';
 
 /** What a failure of the disk is to callers: passing (I10), with the system's code and never with content. Errors of ours stay what they are. */
 export function diskError(what: string, cause: unknown): AgentRunsError {

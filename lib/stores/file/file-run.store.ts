@@ -8,8 +8,8 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { InvalidConfigurationError } from '../../errors/configuration/invalid-configuration.error.js';
-import { StoreUnavailableError } from '../../errors/store/store-unavailable.error.js';
+import { InvalidConfigurationError } from '../../errors/configuration.errors.js';
+import { StoreUnavailableError } from '../../errors/store.errors.js';
 import type { Written } from '../image/image-change.js';
 import { ImageRunStore } from '../image/image-run.store.js';
 import { ImageTables } from '../image/image-tables.js';

@@ -3,7 +3,7 @@
  * no tail, because a frame is only written when the one before it was flushed: that log has lost something it had promised, and is refused.
  */
 import type { FileHandle } from 'node:fs/promises';
-import { BrokenStoreError } from '../../errors/store/broken-store.error.js';
+import { BrokenStoreError } from '../../errors/store.errors.js';
 import { decodeFrame, type LogFrame } from './log-frame.js';
 
 const CHUNK = 1024 * 1024;

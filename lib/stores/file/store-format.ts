@@ -1,7 +1,6 @@
 /** The format version of a directory: a newer one is refused before anything is read or written. */
 import { readFile } from 'node:fs/promises';
-import { BrokenStoreError } from '../../errors/store/broken-store.error.js';
-import { NewerSchemaError } from '../../errors/store/newer-schema.error.js';
+import { BrokenStoreError, NewerSchemaError } from '../../errors/store.errors.js';
 import { replaceFile } from './atomic-file.js';
 
 /** Raised whenever an older package could misread what this one writes. */

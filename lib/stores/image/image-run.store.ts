@@ -28,7 +28,7 @@ import {
   type WorkerRecord,
 } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord, RunSummary, SessionRecord } from '../../contracts/run.js';
-import { InvalidConfigurationError } from '../../errors/configuration/invalid-configuration.error.js';
+import { InvalidConfigurationError } from '../../errors/configuration.errors.js';
 import { detached } from './detached.js';
 import type { Written } from './image-change.js';
 import * as queries from './image-queries.js';

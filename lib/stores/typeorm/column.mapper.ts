@@ -3,7 +3,7 @@
  * database sees a character it refuses; it is read back from text, or from a value that a driver has parsed already.
  */
 import { createHash } from 'node:crypto';
-import { JournalCorruptError } from '../../errors/store/journal-corrupt.error.js';
+import { JournalCorruptError } from '../../errors/store.errors.js';
 import type { SqlValue } from './program.js';
 
 /**

@@ -2,10 +2,8 @@
  * What went wrong in the database, told by its code alone. Drivers' own messages and errors carry statements and values, so they are neither passed on nor
  * kept as a cause. Inside the store a failure is judged by its verdict; callers get one of the store errors.
  */
-import { PayloadTooLargeError } from '../../errors/request/payload-too-large.error.js';
-import { BrokenStoreError } from '../../errors/store/broken-store.error.js';
-import { StoreConflictError } from '../../errors/store/store-conflict.error.js';
-import { StoreUnavailableError } from '../../errors/store/store-unavailable.error.js';
+import { PayloadTooLargeError } from '../../errors/request.errors.js';
+import { BrokenStoreError, StoreConflictError, StoreUnavailableError } from '../../errors/store.errors.js';
 
 /**
  * - `conflict`: concurrent transactions got in each other's way; the same transaction may pass when repeated

@@ -1,6 +1,6 @@
 /** Picks the twin for a data source. */
 import type { DataSource } from 'typeorm';
-import { InvalidConfigurationError } from '../../errors/configuration/invalid-configuration.error.js';
+import { InvalidConfigurationError } from '../../errors/configuration.errors.js';
 import { ConflictCounter } from './conflict-counter.js';
 import { MysqlDriver } from './mysql/mysql-driver.js';
 import { PooledDatabase } from './pooled/pooled-database.js';

@@ -1,6 +1,6 @@
 /** The host's transaction as it comes in through the port, where it is opaque: a TypeORM EntityManager inside an open transaction of our data source. */
 import type { DataSource, QueryRunner } from 'typeorm';
-import { InvalidRequestError } from '../../errors/request/invalid-request.error.js';
+import { InvalidRequestError } from '../../errors/request.errors.js';
 import { unwrapped } from './tool-manager.js';
 
 /** @throws InvalidRequestError for anything else, and for a manager of another data source */

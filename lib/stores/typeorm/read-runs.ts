@@ -3,7 +3,7 @@ import type { JournalEntry, SequencedEntry } from '../../contracts/journal-entry
 import type { LeaseView, RunAtOneMoment } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord, SessionRecord } from '../../contracts/run.js';
 import type { RunStatus } from '../../contracts/run-status.js';
-import { JournalCorruptError } from '../../errors/store/journal-corrupt.error.js';
+import { JournalCorruptError } from '../../errors/store.errors.js';
 import { fromColumn, readable } from './column.mapper.js';
 import { perDialect, type Dialect } from './dialect.js';
 import { INTERACTION_COLUMNS, interactionOf } from './interaction.mapper.js';

@@ -4,7 +4,7 @@
  * ending a transaction that is not its own; nested ones (savepoints) are.
  */
 import type { DataSource, EntityManager, QueryRunner } from 'typeorm';
-import { InvalidRequestError } from '../../errors/request/invalid-request.error.js';
+import { InvalidRequestError } from '../../errors/request.errors.js';
 
 const TARGET = Symbol.for('nestjs-agent-runs:query-runner');
 /** Statements by which a tool could end the transaction it was given. */

@@ -13,7 +13,7 @@ import type {
 } from '../../contracts/ports/run-store.port.js';
 import { requireSettledStays, unlockedChange } from '../../contracts/store-rules.js';
 import type { RunRecord, SessionChange } from '../../contracts/run.js';
-import { BrokenStoreError } from '../../errors/store/broken-store.error.js';
+import { BrokenStoreError } from '../../errors/store.errors.js';
 import { answeredSince, asksAfter } from './answered-since.js';
 import { fromColumn } from './column.mapper.js';
 import { perDialect, type Dialect } from './dialect.js';

@@ -2,7 +2,7 @@
 import type { JsonObject } from '../../contracts/json.js';
 import type { JsonSchema, ToolSchemaSource } from '../../decorators/tool-value.js';
 import type { StandardSchema } from '../../decorators/standard-schema.js';
-import { InvalidConfigurationError } from '../../errors/configuration/invalid-configuration.error.js';
+import { InvalidConfigurationError } from '../../errors/configuration.errors.js';
 import { dtoJsonSchema } from './dto-json-schema.js';
 import { type TransformerStorage, untypedNested, validationsOf } from './dto-metadata.js';
 import { DtoToolSchema } from './dto-tool-schema.js';

@@ -1,5 +1,5 @@
 /** Optional peers are loaded when the first tool needs them, never at import. */
-import { InvalidConfigurationError } from '../../errors/configuration/invalid-configuration.error.js';
+import { InvalidConfigurationError } from '../../errors/configuration.errors.js';
 
 /**
  * @param load the import itself, so that bundlers and both module formats see a literal specifier

@@ -5,7 +5,7 @@
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { ParsedArguments } from '../../contracts/ports/tool-caller.port.js';
 import type { StandardIssue, StandardSchema } from '../../decorators/standard-schema.js';
-import { InvalidToolArgumentsError } from '../../errors/run/invalid-tool-arguments.error.js';
+import { InvalidToolArgumentsError } from '../../errors/run.errors.js';
 import { copyJson, equalJson, isJsonObject, toJson, withoutDialect } from './json-copy.js';
 import type { ToolSchema } from './tool-schema.js';
 

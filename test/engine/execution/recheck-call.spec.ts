@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import type { AgentDefinition } from '../../../lib/contracts/agent-definition.js';
 import type { JsonObject } from '../../../lib/contracts/json.js';
 import type { ParsedArguments, ToolContext } from '../../../lib/contracts/ports/tool-caller.port.js';
-import { ToolDeniedError } from '../../../lib/errors/run/tool-denied.error.js';
+import { ToolDeniedError } from '../../../lib/errors/run.errors.js';
 import { scriptedModel } from '../../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../../lib/stores/memory/memory-run.store.js';
 import { approve, asksOf, reaches, World } from '../../people/world.js';

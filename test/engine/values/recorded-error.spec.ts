@@ -1,5 +1,5 @@
 import { recordedError, MAX_ERROR_MESSAGE } from '../../../lib/engine/values/recorded-error.js';
-import { ModelCallError } from '../../../lib/errors/run/model-call.error.js';
+import { ModelCallError } from '../../../lib/errors/run.errors.js';
 
 const unreadable = new Proxy(
   {},

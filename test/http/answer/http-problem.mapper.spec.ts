@@ -1,9 +1,9 @@
 import { ForbiddenException } from '@nestjs/common';
-import { InvalidConfigurationError } from '../../../lib/errors/configuration/invalid-configuration.error.js';
+import { InvalidConfigurationError } from '../../../lib/errors/configuration.errors.js';
 import { AgentRunsError } from '../../../lib/errors/agent-runs.error.js';
 import { ERROR_CODES, type ErrorCode } from '../../../lib/errors/error-code.js';
-import { TooManyPendingError } from '../../../lib/errors/request/too-many-pending.error.js';
-import { FencedError } from '../../../lib/errors/store/fenced.error.js';
+import { TooManyPendingError } from '../../../lib/errors/request.errors.js';
+import { FencedError } from '../../../lib/errors/store.errors.js';
 import { HttpProblem } from '../../../lib/http/answer/http-problem.error.js';
 import { answerFor } from '../../../lib/http/answer/http-problem.mapper.js';
 

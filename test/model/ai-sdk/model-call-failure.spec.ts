@@ -6,7 +6,7 @@ import {
   UnsupportedFunctionalityError,
 } from '@ai-sdk/provider';
 import { modelCallError } from '../../../lib/model/ai-sdk/model-call-failure.js';
-import { ModelCallError } from '../../../lib/errors/run/model-call.error.js';
+import { ModelCallError } from '../../../lib/errors/run.errors.js';
 
 const call = { name: 'acme', modelId: 'gpt-4o-2024-08-06-preview', now: Date.UTC(2026, 10, 29), isSent: false };
 const answered = (statusCode: number | undefined, more: Partial<ConstructorParameters<typeof APICallError>[0]> = {}) =>

@@ -8,7 +8,7 @@ import type {
   ModelReplyCall,
   ModelRequest,
 } from '../../../lib/contracts/ports/model-client.port.js';
-import { ModelCallError } from '../../../lib/errors/run/model-call.error.js';
+import { ModelCallError } from '../../../lib/errors/run.errors.js';
 import { aiSdkModel } from '../../../lib/model/ai-sdk/ai-sdk-model.js';
 import { scriptPrompt, startModelServer, type ModelServer, type WireStep } from '../../support/model-server.js';
 

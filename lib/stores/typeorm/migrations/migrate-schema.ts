@@ -2,8 +2,8 @@
  * Group `schema`: which version the tables have, and how they are brought to ours. The version is read again under the lock, so of
  * several processes that start at once one migrates and the others find it done. Host databases migrated by TypeORM's runner get the same steps.
  */
-import { InvalidConfigurationError } from '../../../errors/configuration/invalid-configuration.error.js';
-import { NewerSchemaError } from '../../../errors/store/newer-schema.error.js';
+import { InvalidConfigurationError } from '../../../errors/configuration.errors.js';
+import { NewerSchemaError } from '../../../errors/store.errors.js';
 import type { Dialect } from '../dialect.js';
 import { queryOne, write, type Program } from '../program.js';
 import type { SchemaStep } from './schema-step.js';

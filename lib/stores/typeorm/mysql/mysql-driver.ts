@@ -1,7 +1,7 @@
 /** MySQL and MariaDB behind the store: connections of TypeORM's pool, and the statements that append. */
 import type { DataSource } from 'typeorm';
-import { InvalidConfigurationError } from '../../../errors/configuration/invalid-configuration.error.js';
-import { StoreLockedError } from '../../../errors/store/store-locked.error.js';
+import { InvalidConfigurationError } from '../../../errors/configuration.errors.js';
+import { StoreLockedError } from '../../../errors/store.errors.js';
 import { APPENDED, packedAppends, type PreparedAppend } from '../append-entries.js';
 import type { DatabaseFailure } from '../database-failure.js';
 import { LARGEST_TEXT_BYTES, perDialect } from '../dialect.js';

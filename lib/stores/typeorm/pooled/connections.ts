@@ -2,7 +2,7 @@
  * Connections of the host's pool, borrowed for one operation with a deadline. When it passes, the caller is answered and the connection is destroyed, never
  * released: a socket that swallows everything would otherwise come back to the pool.
  */
-import { StoreUnavailableError } from '../../../errors/store/store-unavailable.error.js';
+import { StoreUnavailableError } from '../../../errors/store.errors.js';
 import type { ConflictCounter } from '../conflict-counter.js';
 import type { DriverConnection, PooledDriver } from './pooled-driver.js';
 

@@ -5,7 +5,7 @@
  */
 import type { DataSource } from 'typeorm';
 import type { ToolTransaction } from '../../../contracts/ports/run-store.port.js';
-import { StoreConflictError } from '../../../errors/store/store-conflict.error.js';
+import { StoreConflictError } from '../../../errors/store.errors.js';
 import type { PreparedAppend } from '../append-entries.js';
 import type { ConflictCounter } from '../conflict-counter.js';
 import { DatabaseFailure, forCaller } from '../database-failure.js';

@@ -7,8 +7,7 @@
 import type { DataSource, QueryRunner } from 'typeorm';
 import type { AppendRequest, ToolTransaction } from '../../../contracts/ports/run-store.port.js';
 import { AgentRunsError } from '../../../errors/agent-runs.error.js';
-import { StoreConflictError } from '../../../errors/store/store-conflict.error.js';
-import { StoreUnavailableError } from '../../../errors/store/store-unavailable.error.js';
+import { StoreConflictError, StoreUnavailableError } from '../../../errors/store.errors.js';
 import { prepareAppend, type PreparedAppend } from '../append-entries.js';
 import { DatabaseFailure, forCaller } from '../database-failure.js';
 import { hasRowLanded } from '../journal-row.js';

@@ -1,5 +1,4 @@
-import { StoreUnavailableError } from '../../../errors/store/store-unavailable.error.js';
-import { StoreConflictError } from '../../../errors/store/store-conflict.error.js';
+import { StoreConflictError, StoreUnavailableError } from '../../../errors/store.errors.js';
 import { DatabaseFailure, forCaller } from '../database-failure.js';
 import { LostRaceError } from '../lost-race.error.js';
 import type { Connections, Deadline } from './connections.js';

@@ -4,7 +4,7 @@
  * would share its fate; a lock of another process is asked for again later, never waited for inside a turn. Jobs keep their order, and a job that fails
  * takes nothing of its neighbours' with it.
  */
-import { StoreUnavailableError } from '../../../errors/store/store-unavailable.error.js';
+import { StoreUnavailableError } from '../../../errors/store.errors.js';
 import type { ConflictCounter } from '../conflict-counter.js';
 import { DatabaseFailure, forCaller } from '../database-failure.js';
 import { HostTransactions } from './host-transactions.js';

@@ -6,8 +6,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { DataSource } from 'typeorm';
 import type { ToolTransaction } from '../../../contracts/ports/run-store.port.js';
-import { InvalidRequestError } from '../../../errors/request/invalid-request.error.js';
-import { StoreUnavailableError } from '../../../errors/store/store-unavailable.error.js';
+import { InvalidRequestError } from '../../../errors/request.errors.js';
+import { StoreUnavailableError } from '../../../errors/store.errors.js';
 import { explainAppend, type PreparedAppend } from '../append-entries.js';
 import type { ConflictCounter } from '../conflict-counter.js';
 import { DatabaseFailure, forCaller } from '../database-failure.js';

@@ -3,7 +3,7 @@
  * closed and opened again has another one.
  */
 import type { DataSource } from 'typeorm';
-import { StoreUnavailableError } from '../../../errors/store/store-unavailable.error.js';
+import { StoreUnavailableError } from '../../../errors/store.errors.js';
 import type { Row, SqlValue } from '../program.js';
 
 export interface SqliteStatement {

@@ -5,8 +5,7 @@
  */
 import type { DataSource, QueryRunner } from 'typeorm';
 import type { AppendRequest, ToolTransaction } from '../../../contracts/ports/run-store.port.js';
-import { BrokenStoreError } from '../../../errors/store/broken-store.error.js';
-import { StoreConflictError } from '../../../errors/store/store-conflict.error.js';
+import { BrokenStoreError, StoreConflictError } from '../../../errors/store.errors.js';
 import { prepareAppend, type PreparedAppend } from '../append-entries.js';
 import { DatabaseFailure, forCaller } from '../database-failure.js';
 import { ToolCommitRefusedError } from '../tool-commit-refused.error.js';

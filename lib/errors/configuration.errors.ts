@@ -1,4 +1,4 @@
-import { AgentRunsError } from '../agent-runs.error.js';
+import { AgentRunsError } from './agent-runs.error.js';
 
 /** The application cannot start as it is configured. Lists every problem found, not only the first. */
 export class InvalidConfigurationError extends AgentRunsError {
