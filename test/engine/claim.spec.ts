@@ -361,7 +361,13 @@ describe('claiming', () => {
     expect(await rowOf(store, 'bad')).toMatchObject({ attempt: 0, attention: { reason: 'journal_corrupt' } });
     expect(worker.worker.status().state).toBe('ready');
     expect((await journalOf(store, 'bad')).at(-1)).toMatchObject({ type: 'run.attention_needed' });
-    expect(worker.logged).toContainEqual(expect.objectContaining({ level: 'error', fields: { runId: 'bad' } }));
+    expect(worker.logged.filter(({ fields }) => fields.runId === 'bad')).toEqual([
+      {
+        level: 'error',
+        message: 'a run needs attention',
+        fields: { runId: 'bad', agent: 'support', reason: 'journal_corrupt', operation: undefined },
+      },
+    ]);
     expect(worker.told.filter(({ runId }) => runId === 'bad')).toMatchObject([
       { sequence: 2, type: 'run.attention_needed', details: { reason: 'journal_corrupt' } },
     ]);
