@@ -38,7 +38,7 @@ describe('submitting a run', () => {
     ]);
   });
 
-  it('SUB-1: in a process with a free slot the run is born claimed: one commit, and the model is called right after it', async () => {
+  it('SUB-1: in a process with a free slot the run is started inline: one commit, and the model is called right after it', async () => {
     const store = new FailingStore(new MemoryRunStore());
     const model = scriptedModel([{ hang: true }]);
     const engine = await engineOver(store, agent(model));

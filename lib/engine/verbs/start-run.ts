@@ -1,5 +1,5 @@
 /**
- * `start`: the run and its first entry are committed before any work. In a process with a free slot the run is born claimed: submission, claim
+ * `start`: the run and its first entry are committed before any work. In a process with a free slot the run is started inline: submission, claim
  * and the first model intent are one commit, and the model is called right after it.
  */
 import type { Actor } from '../../contracts/actor.js';
@@ -85,7 +85,7 @@ export class StartRun {
 
   private async create(draft: Draft, context: StartContext, mayClaim: boolean): Promise<Started> {
     const admission = await this.pending.check(context.transaction);
-    let born: { state: RunState; entries: JournalEntry[] } | null = null;
+    let startedInline: { state: RunState; entries: JournalEntry[] } | null = null;
     let inserted: { run: RunRecord; entries: JournalEntry[] } | null = null;
     const result = await this.ports.store.create({
       runId: draft.id,
@@ -100,7 +100,7 @@ export class StartRun {
         },
       }),
       decide: (situation) => {
-        born = inserted = null;
+        startedInline = inserted = null;
         const existing = ownershipRefusal(draft, situation) ?? existingRun(draft, situation);
         if (existing) return existing;
         if (draft.refusal !== null) return (inserted = blockedRun(draft, situation, draft.refusal));
@@ -108,14 +108,14 @@ export class StartRun {
           situation.session === null || situation.session.headRunId === null || draft.agent.sessionMode === 'parallel';
         const refusal = admissionRefusal(draft, situation, free) ?? (mayClaim && free ? null : admission());
         if (refusal) return { do: 'refuse', error: refusal };
-        born = mayClaim && free ? this.bornClaimed(draft, situation) : null;
-        const decision = this.insert(draft, situation, free, born);
+        startedInline = mayClaim && free ? this.startInline(draft, situation) : null;
+        const decision = this.insert(draft, situation, free, startedInline);
         inserted = decision;
         return decision;
       },
     });
     if (!result.created) return result;
-    if (context.transaction === undefined) this.afterCreate(draft, result.run, inserted, born);
+    if (context.transaction === undefined) this.afterCreate(draft, result.run, inserted, startedInline);
     return result;
   }
 
@@ -123,18 +123,18 @@ export class StartRun {
     draft: Draft,
     run: RunRecord,
     inserted: { entries: JournalEntry[] } | null,
-    born: { state: RunState } | null,
+    startedInline: { state: RunState } | null,
   ): void {
     if (inserted) this.publisher.committed(run, 1, inserted.entries);
-    if (!born) {
+    if (!startedInline) {
       this.pending.added();
       return this.worker.wake();
     }
-    const key = born.state.model?.key as string;
+    const key = startedInline.state.model?.key as string;
     this.worker.adopt({
       run,
       agent: draft.agent,
-      state: born.state,
+      state: startedInline.state,
       begun: { do: 'call_model', key, attempt: 1 },
       inboxWaiting: false,
     });
@@ -163,7 +163,7 @@ export class StartRun {
         this.ports.digester,
         canonical.call(this.ports.digester, { agent: agent.name, messages: input.messages }),
       ),
-      // Only a run that is born claimed needs it, and none is in a transaction of the host, whose connection may be the last one.
+      // Only a run that is started inline needs it, and none is in a transaction of the host, whose connection may be the last one.
       history: await this.expectedHistory(transaction === undefined ? input.sessionId : null, agent.sessionMode),
       refusal: null,
     };
@@ -209,7 +209,7 @@ export class StartRun {
   // ---- inside the store's transaction: synchronous, pure ----
 
   /** The whole first step as entries; null when the session's history is not the expected one, so that it has to be read first. */
-  private bornClaimed(
+  private startInline(
     draft: Draft,
     { session, now }: CreateSituation,
   ): { state: RunState; entries: JournalEntry[] } | null {
@@ -243,21 +243,21 @@ export class StartRun {
     draft: Draft,
     { session, now }: CreateSituation,
     free: boolean,
-    born: { state: RunState; entries: JournalEntry[] } | null,
+    startedInline: { state: RunState; entries: JournalEntry[] } | null,
   ): Insert {
     const order = session ? session.lastOrder + 1 : draft.input.sessionId === null ? null : 1;
     const run = newRun(draft, now);
     const parallel = draft.agent.sessionMode === 'parallel';
     Object.assign(run, {
       sessionOrder: order,
-      status: born ? 'running' : free ? 'pending' : 'queued',
-      historyCaptured: born !== null || (free && !parallel),
-      historyRunId: born || (free && !parallel) ? (session?.latestCompletedRunId ?? null) : null,
-      ...(born
+      status: startedInline ? 'running' : free ? 'pending' : 'queued',
+      historyCaptured: startedInline !== null || (free && !parallel),
+      historyRunId: startedInline || (free && !parallel) ? (session?.latestCompletedRunId ?? null) : null,
+      ...(startedInline
         ? { attempt: 1, owner: this.worker.workerId, claimedAt: now, startedAt: now }
         : { wake: { cause: 'submitted' } }),
     } satisfies Partial<RunRecord>);
-    const entries = born?.entries ?? [
+    const entries = startedInline?.entries ?? [
       submitted(draft, now),
       ...(free ? [] : [{ type: 'run.queued', at: now, behindRunId: session?.headRunId ?? '' } as const]),
     ];
@@ -265,7 +265,7 @@ export class StartRun {
       do: 'insert',
       run,
       entries,
-      totals: born?.state.totals ?? run.totals,
+      totals: startedInline?.state.totals ?? run.totals,
       session: nextSession(draft, session, run, free),
     };
   }

@@ -51,7 +51,7 @@ describeRaces('a crowd of workers', [WORKER, WORKER, WORKER, WORKER, IDLE], (rac
       const start = { agent: 'desk', prompt: prompt({ calls: [{ name: 'enter' }] }, { text: 'done' }) };
       let isOver = false;
       const watched = watchOwners(arena, () => isOver);
-      // Most of them from a process that executes none, so that each has to be claimed; the others are born claimed where a slot is free.
+      // Most of them from a process that executes none, so that each has to be claimed; the others are started inline where a slot is free.
       const ids = await rounds(
         async (round) => {
           const racer = round % 5 === 0 ? (arena.racers[(round / 5) % 4] as Racer) : office;
