@@ -19,5 +19,5 @@ export type {
   AgentRunsHttpOptions,
   SecurityRequirement,
 } from './http/agent-runs-http.options.js';
-export type { HttpProblemBody, HttpProblemCode } from './http/answer/http-problem.error.js';
-export { AgentRunsExceptionFilter } from './http/answer/agent-runs-exception.filter.js';
+export type { HttpProblemBody, HttpProblemCode } from './http/results/http-problem.js';
+export { AgentRunsExceptionFilter } from './http/results/agent-runs-exception.filter.js';

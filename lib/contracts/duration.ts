@@ -12,23 +12,29 @@ export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** So that now and any duration make a date: the last one there is comes after 8.64e15 ms. */
 const LONGEST_MS = 8e15;
 
-/**
- * @param value the duration
- * @param option the option's name, for the error
- * @returns whole milliseconds, at least 1
- * @throws InvalidConfigurationError for anything that is no positive, finite duration up to 8e15 ms (some 250 000 years)
- */
-export function parseDuration(value: Duration | string, option: string): number {
+export const DURATION_RULE =
+  "is no duration. Give milliseconds as a number, or text like '250ms', '30s', '10m', '24h', '30d'";
+
+/** Whole milliseconds, at least 1; undefined for whatever is no positive, finite duration up to 8e15 ms (some 250 000 years). */
+export function durationMs(value: unknown): number | undefined {
   const match = typeof value === 'string' ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(value.trim()) : null;
   const ms =
     typeof value === 'number' ? value : match ? Number(match[1]) * UNIT_MS[match[2] as DurationUnit] : Number.NaN;
   const rounded = Math.round(ms);
-  if (!(rounded >= 1 && rounded <= LONGEST_MS)) {
-    throw new InvalidConfigurationError([
-      `${option} is ${JSON.stringify(value) ?? String(value)}, which is no duration. Give milliseconds as a number, or text like '250ms', '30s', '10m', '24h', '30d'.`,
-    ]);
-  }
-  return rounded;
+  return rounded >= 1 && rounded <= LONGEST_MS ? rounded : undefined;
+}
+
+/**
+ * As {@link durationMs}.
+ * @param option the option's name, for the error
+ * @throws InvalidConfigurationError for whatever is no duration
+ */
+export function parseDuration(value: Duration | string, option: string): number {
+  const ms = durationMs(value);
+  if (ms !== undefined) return ms;
+  throw new InvalidConfigurationError([
+    `${option} is ${JSON.stringify(value) ?? String(value)}, which ${DURATION_RULE}.`,
+  ]);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { isIdentifier } from './identifier.js';
 import { isExactNumber } from './json.js';
 
-const MAX_METADATA_KEYS = 64;
+export const MAX_METADATA_KEYS = 64;
 
 /** Of a list. Each is one more table to join; databases end at 61. */
 export const MAX_METADATA_FILTERS = 16;
@@ -18,18 +18,17 @@ export function isMetadataText(value: string): boolean {
   return value.length <= MAX_METADATA_TEXT || [...value].length <= MAX_METADATA_TEXT;
 }
 
-/** The one judge of metadata, whoever gives it. */
-export function metadataProblems(metadata: object, maxKeys = MAX_METADATA_KEYS): { field: string; problem: string }[] {
+/** What is wrong with metadata, by key; an empty key stands for all of it. */
+export function metadataProblems(metadata: object, maxKeys: number): { key: string; problem: string }[] {
   const entries = Object.entries(metadata) as [string, unknown][];
-  if (entries.length > maxKeys) return [{ field: 'metadata', problem: `must have at most ${maxKeys} keys` }];
+  if (entries.length > maxKeys) return [{ key: '', problem: `must have at most ${maxKeys} keys` }];
   return entries.flatMap(([key, value]) => {
-    const field = `metadata.${key.slice(0, 100)}`;
-    if (!isMetadataKey(key)) return [{ field, problem: 'as a key must be 1-128 characters of A-Z a-z 0-9 . _ : -' }];
+    if (!isMetadataKey(key)) return [{ key, problem: 'as a key must be 1-128 characters of A-Z a-z 0-9 . _ : -' }];
     const fits =
       typeof value === 'string'
         ? isMetadataText(value)
         : typeof value === 'boolean' || (typeof value === 'number' && isExactNumber(value));
     const problem = `must be text of at most ${MAX_METADATA_TEXT} characters, a number (integers within ±(2^53 − 1)), true or false`;
-    return fits ? [] : [{ field, problem }];
+    return fits ? [] : [{ key, problem }];
   });
 }

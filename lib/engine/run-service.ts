@@ -34,6 +34,7 @@ import type {
 } from '../contracts/run-view.js';
 import { isSettled } from '../contracts/run-status.js';
 import type { RunRecord } from '../contracts/run.js';
+import { requireId } from '../contracts/schema.js';
 import { AgentRunsError } from '../errors/agent-runs.error.js';
 import type { EnginePorts } from './engine-ports.js';
 import { presentInteraction, presentRun } from './run-presenter.js';
@@ -42,7 +43,6 @@ import type { AnswerInteraction } from './verbs/answer-interaction.js';
 import type { MoveRuns } from './verbs/move-runs.js';
 import type { ReadRuns } from './verbs/read-runs.js';
 import type { RunBudget } from './verbs/run-budget.js';
-import { requireId } from './verbs/read-start-options.js';
 import type { SteerRun } from './verbs/steer-run.js';
 import type { StartRun } from './verbs/start-run.js';
 

@@ -16,19 +16,19 @@ import type { HttpRequestLike } from './access/actor-resolver.port.js';
 import { ActorGuard } from './access/actor.guard.js';
 import { RunAccess } from './access/run-access.service.js';
 import { AgentRunsController } from './agent-runs.controller.js';
-import { type AgentRunsHttpOptions, checkHttpOptions } from './agent-runs-http.options.js';
 import {
   ACTOR_RESOLVER,
+  type AgentRunsHttpOptions,
+  checkHttpOptions,
   HTTP_DOCUMENTATION,
   HTTP_FEATURES,
   HTTP_PATH,
   RUN_AUTHORIZER,
-} from './agent-runs-http.tokens.js';
-import { HttpAnswerInterceptor } from './answer/http-answer.interceptor.js';
-import { AgentRunsExceptionFilter } from './answer/agent-runs-exception.filter.js';
-import { documentRoutes } from './dto/route-documentation.js';
-import { answerUnreadableBodies } from './input/unreadable-body.js';
-import { RunPeopleController } from './run-people.controller.js';
+} from './agent-runs-http.options.js';
+import { documentRoutes } from './openapi/route-documentation.js';
+import { answerUnreadableBodies } from './requests/unreadable-body.js';
+import { AgentRunsExceptionFilter } from './results/agent-runs-exception.filter.js';
+import { HttpResultInterceptor } from './results/http-result.interceptor.js';
 
 /**
  * REST routes for runs. Secure by default: without guards the application does not boot, and every request has an actor.
@@ -53,17 +53,15 @@ export class AgentRunsHttpModule implements NestModule {
       features = {},
       security = [],
     } = options;
-    const controllers = [AgentRunsController, RunPeopleController].map((routes) => {
-      return controllerFor(routes, options, path, guards);
-    });
+    const controller = controllerFor(options, path, guards);
     return {
       module: AgentRunsHttpModule,
       imports,
-      controllers,
+      controllers: [controller],
       providers: [
         RunAccess,
         ActorGuard,
-        HttpAnswerInterceptor,
+        HttpResultInterceptor,
         AgentRunsExceptionFilter,
         { provide: HTTP_PATH, useValue: path },
         { provide: HTTP_FEATURES, useValue: features },
@@ -72,7 +70,7 @@ export class AgentRunsHttpModule implements NestModule {
           ? { provide: RUN_AUTHORIZER, useValue: null }
           : providerOf(RUN_AUTHORIZER, 'authorize', authorize),
         // Awaited before the application is created, hence before a host makes its Swagger document.
-        { provide: HTTP_DOCUMENTATION, useFactory: () => documentRoutes(controllers, security) },
+        { provide: HTTP_DOCUMENTATION, useFactory: () => documentRoutes(controller, security) },
       ],
     };
   }
@@ -83,21 +81,16 @@ export class AgentRunsHttpModule implements NestModule {
   }
 }
 
-// Mixins take any arguments: Nest reads those of the class that is extended.
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- the compiler demands it of a mixin
-type RouteClass = abstract new (...args: any[]) => object;
-
 function controllerFor(
-  routes: RouteClass,
   { version }: Pick<AgentRunsHttpOptions, 'version'>,
   path: string,
   guards: (Type<CanActivate> | CanActivate)[],
 ): Type {
   @Controller({ path, ...(version === undefined ? {} : { version }) })
   @UseGuards(...guards, ActorGuard)
-  @UseInterceptors(HttpAnswerInterceptor)
+  @UseInterceptors(HttpResultInterceptor)
   @UseFilters(AgentRunsExceptionFilter)
-  class RunsController extends routes {}
+  class RunsController extends AgentRunsController {}
   // Names the operations in the host's OpenAPI document: apart from those of its own controllers and of other registrations.
   Object.defineProperty(RunsController, 'name', { value: `AgentRuns_${path.replace(/\W+/g, '_')}` });
   return RunsController;

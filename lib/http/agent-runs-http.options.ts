@@ -3,6 +3,13 @@ import { InvalidConfigurationError } from '../errors/configuration.errors.js';
 import type { ActorResolver, ActorResolverFunction, HttpRequestLike } from './access/actor-resolver.port.js';
 import type { RunAuthorizer, RunAuthorizerFunction } from './access/run-authorizer.port.js';
 
+// Tokens of one registration, private to its module.
+export const ACTOR_RESOLVER = Symbol.for('nestjs-agent-runs:http-actor-resolver');
+export const RUN_AUTHORIZER = Symbol.for('nestjs-agent-runs:http-run-authorizer');
+export const HTTP_FEATURES = Symbol.for('nestjs-agent-runs:http-features');
+export const HTTP_PATH = Symbol.for('nestjs-agent-runs:http-path');
+export const HTTP_DOCUMENTATION = Symbol.for('nestjs-agent-runs:http-documentation');
+
 /** Verbs that are off unless asked for. */
 export interface AgentRunsHttpFeatures {
   /** `resume` with `allowRunningTakeover: true`. Default false. */

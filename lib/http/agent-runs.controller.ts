@@ -1,47 +1,46 @@
-/**
- * The routes about runs; those by which people take part in one are in run-people.controller. Thin: read the request, ask whether the actor may, call the service, choose a status. Each registration gets a subclass of its
- * own with its path, version and guards. Bodies and queries are `unknown` at run time, so that no global pipe of the host converts or refuses them.
- */
-import { Body, Get, HttpCode, Inject, Param, Post, Query, Req } from '@nestjs/common';
+import { Get, HttpCode, Inject, Post, Req } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import type { Actor } from '../contracts/actor.js';
 import type { Message } from '../contracts/message.js';
-import type { SessionMessagesOptions } from '../contracts/run-requests.js';
+import type { SessionMessagesOptions, SteerReceipt } from '../contracts/run-requests.js';
 import type {
   AgentDescription,
+  BudgetStatus,
   EventPage,
+  InteractionView,
   LifecycleRunEvent,
+  OperationView,
   Run,
   RunEvent,
+  RunSnapshot,
   RunSummaryView,
 } from '../contracts/run-view.js';
+import { type Fields, type Given, type ObjectField, requireId } from '../contracts/schema.js';
 import { RunService } from '../engine/run-service.js';
 import { AgentRunsError } from '../errors/agent-runs.error.js';
+import { actorOf } from './access/actor.guard.js';
 import type { HttpRequestLike } from './access/actor-resolver.port.js';
-import { CurrentActor } from './access/current-actor.decorator.js';
 import { RunAccess } from './access/run-access.service.js';
 import type { RunAction } from './access/run-authorizer.port.js';
-import { clientLeft } from './answer/client-left.js';
-import { HttpAnswer } from './answer/http-answer.js';
-import { httpProblem } from './answer/http-problem.mapper.js';
-import { acceptsJson } from './input/accepts-json.js';
-import { requireJson } from './input/json-body.js';
-import { readList } from './input/list-requests.js';
-import { longestPathId } from './input/longest-path-id.js';
-import { readRestart, readRetry } from './input/people-requests.js';
-import {
-  readEventQuery,
-  readPathId,
-  readReason,
-  readResolution,
-  readResume,
-  readStart,
-  readWait,
-} from './input/run-requests.js';
-import { UntypedParameters } from './input/untyped-parameters.decorator.js';
-import { presentSnapshot } from './operation.presenter.js';
+import * as schemas from './requests/http-schemas.js';
+import { readBody, readQuery, readStartBody } from './requests/http-schemas.js';
+import { clientLeft, longestPathId, requireJson, requireJsonAccepted } from './requests/request-headers.js';
+import { HttpResult } from './results/http-result.interceptor.js';
 
-@UntypedParameters()
+/** A snapshot without the content of operations, which is left to the transcript. */
+export type SnapshotSummary = Omit<RunSnapshot, 'operations'> & { operations: Omit<OperationView, 'output'>[] };
+
+/** What a route that changes a run works with. */
+interface Command<F extends Fields> {
+  runId: string;
+  /** Id of the actor. */
+  by: string;
+  given: Given<F>;
+}
+
+/**
+ * The routes. Thin: read the request, ask whether the actor may, call the service, choose a status. Each registration gets a subclass with its path, version
+ * and guards. Routes take the request as a whole, which pipes are not given: a global pipe that trims or converts would make decisions of words that are none.
+ */
 export abstract class AgentRunsController {
   constructor(
     @Inject(RunService) private readonly runs: RunService,
@@ -50,167 +49,182 @@ export abstract class AgentRunsController {
   ) {}
 
   @Get('definitions')
-  async definitions(@CurrentActor() actor: Actor): Promise<{ agents: AgentDescription[] }> {
-    await this.access.definitions(actor);
+  async definitions(@Req() request: HttpRequestLike): Promise<{ agents: AgentDescription[] }> {
+    await this.access.definitions(actorOf(request));
     return { agents: this.runs.definitions() };
   }
 
   @Post('runs')
-  async start(
-    @CurrentActor() actor: Actor,
-    @Req() request: HttpRequestLike,
-    @Body() body: unknown,
-    @Query() query: unknown,
-  ): Promise<HttpAnswer<Run>> {
+  @HttpCode(202)
+  async start(@Req() request: HttpRequestLike): Promise<HttpResult<Run>> {
     requireJson(request);
-    const wait = readWait(query);
+    const actor = actorOf(request);
+    const { wait } = readQuery(schemas.WAIT_QUERY, request['query']);
     requireJsonAccepted(request);
-    const options = readStart(body, longestPathId(this.adapterHost.httpAdapter));
+    const options = readStartBody(request['body'], longestPathId(this.adapterHost.httpAdapter));
     const run = await this.access.start(actor, options, (allowed) => this.runs.start({ ...allowed, actor }));
     const headers: Record<string, string> = run.deduplicated ? {} : { Location: this.locationOf(request, run.id) };
-    if (wait === undefined) return new HttpAnswer(run.deduplicated ? 200 : 202, run, headers);
+    if (wait === undefined) return new HttpResult(run.deduplicated ? 200 : 202, run, headers);
     const waited = await this.wait(request, run, wait);
     const isAtRest = waited.phase === 'settled' || waited.phase === 'suspended';
-    return new HttpAnswer(isAtRest ? 200 : 202, run.deduplicated ? { ...waited, deduplicated: true } : waited, headers);
+    return new HttpResult(isAtRest ? 200 : 202, run.deduplicated ? { ...waited, deduplicated: true } : waited, headers);
   }
 
   @Get('runs')
-  async list(
-    @CurrentActor() actor: Actor,
-    @Query() query: unknown,
-  ): Promise<{ runs: RunSummaryView[]; nextCursor?: string }> {
-    const options = await this.access.list(actor, readList(query));
+  async list(@Req() request: HttpRequestLike): Promise<{ runs: RunSummaryView[]; nextCursor?: string }> {
+    const options = await this.access.list(actorOf(request), readQuery(schemas.LIST_QUERY, request['query']));
     return options ? this.runs.list(options) : { runs: [] };
   }
 
   @Get('runs/:id')
-  async get(@CurrentActor() actor: Actor, @Param('id') id: unknown): Promise<Run> {
-    return this.runs.get(await this.allowed(actor, 'read', id));
+  async get(@Req() request: HttpRequestLike): Promise<Run> {
+    return this.runs.get(await this.allowed(request, 'read'));
   }
 
   @Get('runs/:id/snapshot')
-  async snapshot(@CurrentActor() actor: Actor, @Param('id') id: unknown) {
-    return presentSnapshot(await this.runs.snapshot(await this.allowed(actor, 'read', id)));
+  async snapshot(@Req() request: HttpRequestLike): Promise<SnapshotSummary> {
+    const { run, operations, cursor } = await this.runs.snapshot(await this.allowed(request, 'read'));
+    return { run, operations: operations.map(({ output: _content, ...rest }) => rest), cursor };
   }
 
   @Get('runs/:id/messages')
-  async messages(@CurrentActor() actor: Actor, @Param('id') id: unknown): Promise<{ messages: Message[] }> {
-    return { messages: await this.runs.messages(await this.allowed(actor, 'read', id)) };
+  async messages(@Req() request: HttpRequestLike): Promise<{ messages: Message[] }> {
+    return { messages: await this.runs.messages(await this.allowed(request, 'read')) };
   }
 
   @Get('runs/:id/events')
-  async events(
-    @CurrentActor() actor: Actor,
-    @Req() request: HttpRequestLike,
-    @Param('id') id: unknown,
-    @Query() query: unknown,
-  ): Promise<EventPage<RunEvent | LifecycleRunEvent>> {
-    const runId = await this.allowed(actor, 'read', id);
-    const options = readEventQuery(query);
+  async events(@Req() request: HttpRequestLike): Promise<EventPage<RunEvent | LifecycleRunEvent>> {
+    const runId = await this.allowed(request, 'read');
+    const options = readQuery(schemas.EVENT_QUERY, request['query']);
     requireJsonAccepted(request);
     return this.runs.events(runId, options);
   }
 
   @Get('sessions/:sessionId/messages')
-  async sessionMessages(
-    @CurrentActor() actor: Actor,
-    @Param('sessionId') id: unknown,
-  ): Promise<{ messages: Message[] }> {
-    const sessionId = readPathId('sessionId', id);
+  async sessionMessages(@Req() request: HttpRequestLike): Promise<{ messages: Message[] }> {
+    const sessionId = pathId(request, 'sessionId');
     const read = (owner: SessionMessagesOptions) => this.runs.sessionMessages(sessionId, owner);
-    return { messages: await this.access.session(actor, sessionId, read) };
+    return { messages: await this.access.session(actorOf(request), sessionId, read) };
   }
 
   @Post('runs/:id/resume')
   @HttpCode(202)
-  async resume(
-    @CurrentActor() actor: Actor,
-    @Req() request: HttpRequestLike,
-    @Param('id') id: unknown,
-    @Body() body: unknown,
-  ): Promise<Run> {
-    requireJson(request);
-    const runId = await this.allowed(actor, 'resume', id);
-    const { budget, allowRunningTakeover, reason } = readResume(body);
-    if (allowRunningTakeover) await this.access.takeover(actor, runId);
-    if (budget !== undefined) await this.access.run(actor, 'budget', runId);
+  async resume(@Req() request: HttpRequestLike): Promise<Run> {
+    const { runId, by, given } = await this.command(request, 'resume', schemas.RESUME_BODY);
+    const { allowRunningTakeover = false, confirmation, budget } = given;
+    const { reason = confirmation?.reason } = given;
+    if (allowRunningTakeover) await this.access.takeover(actorOf(request), runId);
+    if (budget) await this.access.run(actorOf(request), 'budget', runId);
     return this.runs.resume(runId, {
-      by: actor.id,
-      ...(reason === undefined ? {} : { reason }),
-      ...(budget === undefined ? {} : { budget }),
-      ...(allowRunningTakeover && reason !== undefined
-        ? { allowRunningTakeover, confirmation: { by: actor.id, reason } }
-        : {}),
+      by,
+      ...(reason !== undefined && { reason }),
+      ...(budget && { budget }),
+      ...(allowRunningTakeover && reason !== undefined && { allowRunningTakeover, confirmation: { by, reason } }),
     });
   }
 
   @Post('runs/:id/retry')
   @HttpCode(202)
-  async retry(
-    @CurrentActor() actor: Actor,
-    @Req() request: HttpRequestLike,
-    @Param('id') id: unknown,
-    @Body() body: unknown,
-  ): Promise<Run> {
-    requireJson(request);
-    const runId = await this.allowed(actor, 'retry', id);
-    const given = readRetry(body);
-    if (given.maxTurns !== undefined) await this.access.run(actor, 'budget', runId);
-    return this.runs.retry(runId, { ...given, by: actor.id });
+  async retry(@Req() request: HttpRequestLike): Promise<Run> {
+    const { runId, by, given } = await this.command(request, 'retry', schemas.RETRY_BODY);
+    if (given.maxTurns !== undefined) await this.access.run(actorOf(request), 'budget', runId);
+    return this.runs.retry(runId, { ...given, by });
   }
 
   @Post('runs/:id/cancel')
   @HttpCode(202)
-  async cancel(
-    @CurrentActor() actor: Actor,
-    @Req() request: HttpRequestLike,
-    @Param('id') id: unknown,
-    @Body() body: unknown,
-  ): Promise<Run> {
-    requireJson(request);
-    const runId = await this.allowed(actor, 'cancel', id);
-    return this.runs.cancel(runId, { ...readReason(body), by: actor.id });
+  async cancel(@Req() request: HttpRequestLike): Promise<Run> {
+    const { runId, by, given } = await this.command(request, 'cancel', schemas.REASON_BODY);
+    return this.runs.cancel(runId, { ...given, by });
   }
 
   @Post('runs/:id/interrupt')
   @HttpCode(202)
-  async interrupt(
-    @CurrentActor() actor: Actor,
-    @Req() request: HttpRequestLike,
-    @Param('id') id: unknown,
-    @Body() body: unknown,
-  ): Promise<Run> {
-    requireJson(request);
-    const runId = await this.allowed(actor, 'interrupt', id);
-    return this.runs.interrupt(runId, { ...readReason(body), by: actor.id });
+  async interrupt(@Req() request: HttpRequestLike): Promise<Run> {
+    const { runId, by, given } = await this.command(request, 'interrupt', schemas.REASON_BODY);
+    return this.runs.interrupt(runId, { ...given, by });
   }
 
   @Post('runs/:id/restart')
   @HttpCode(202)
-  async restart(
-    @CurrentActor() actor: Actor,
-    @Req() request: HttpRequestLike,
-    @Param('id') id: unknown,
-    @Body() body: unknown,
-  ): Promise<Run> {
-    requireJson(request);
-    const runId = await this.allowed(actor, 'restart', id);
-    const given = readRestart(body);
-    if (given.maxTurns !== undefined) await this.access.run(actor, 'budget', runId);
-    return this.runs.restart(runId, { ...given, by: actor.id });
+  async restart(@Req() request: HttpRequestLike): Promise<Run> {
+    const { runId, by, given } = await this.command(request, 'restart', schemas.RESTART_BODY);
+    if (given.maxTurns !== undefined) await this.access.run(actorOf(request), 'budget', runId);
+    return this.runs.restart(runId, { ...given, by });
   }
 
   @Post('runs/:id/operations/resolve')
   @HttpCode(202)
-  async resolve(
-    @CurrentActor() actor: Actor,
+  async resolve(@Req() request: HttpRequestLike): Promise<Run> {
+    const { runId, by, given } = await this.command(request, 'resolve', schemas.RESOLUTION_BODY);
+    return this.runs.resolveTool(runId, { ...given, by } as Parameters<RunService['resolveTool']>[1]);
+  }
+
+  @Post('runs/:id/steer')
+  @HttpCode(202)
+  async steer(@Req() request: HttpRequestLike): Promise<SteerReceipt> {
+    const { runId, by, given } = await this.command(request, 'steer', schemas.STEER_BODY);
+    const { message, ...options } = given;
+    return this.runs.steer(runId, message, { ...options, sender: by });
+  }
+
+  @Get('runs/:id/budget')
+  async budget(@Req() request: HttpRequestLike): Promise<BudgetStatus> {
+    return this.runs.budgetStatus(await this.allowed(request, 'read'));
+  }
+
+  @Post('runs/:id/budget')
+  @HttpCode(202)
+  async decideBudget(@Req() request: HttpRequestLike): Promise<Run> {
+    const { runId, by, given } = await this.command(request, 'budget', schemas.BUDGET_BODY);
+    const { decision, amount, ...note } = given;
+    return decision === 'grant'
+      ? this.runs.grantBudget(runId, amount, { ...note, by })
+      : this.runs.denyBudget(runId, { ...note, by });
+  }
+
+  @Get('interactions')
+  async interactions(
     @Req() request: HttpRequestLike,
-    @Param('id') id: unknown,
-    @Body() body: unknown,
-  ): Promise<Run> {
+  ): Promise<{ interactions: InteractionView[]; nextCursor?: string }> {
+    const query = readQuery(schemas.INTERACTION_LIST_QUERY, request['query']);
+    const options = await this.access.interactions(actorOf(request), query);
+    return options ? this.runs.pendingInteractions(options) : { interactions: [] };
+  }
+
+  @Get('runs/:id/interactions/:interactionId')
+  async interaction(@Req() request: HttpRequestLike): Promise<InteractionView> {
+    const interactionId = pathId(request, 'interactionId');
+    return this.runs.getInteraction(await this.allowed(request, 'read'), interactionId);
+  }
+
+  @Post('runs/:id/interactions/:interactionId')
+  @HttpCode(200)
+  async decide(@Req() request: HttpRequestLike): Promise<InteractionView> {
     requireJson(request);
-    const runId = await this.allowed(actor, 'resolve', id);
-    return this.runs.resolveTool(runId, { ...readResolution(body), by: actor.id });
+    const [runId, interactionId] = [pathId(request, 'id'), pathId(request, 'interactionId')];
+    const actor = actorOf(request);
+    await this.access.decide(actor, runId, interactionId);
+    const decision = readBody(schemas.DECISION_BODY, request['body']);
+    const response = { ...decision, by: actor.id, roles: actor.roles ?? [] };
+    return this.runs.respond(runId, interactionId, response as Parameters<RunService['respond']>[2]);
+  }
+
+  private async command<F extends Fields>(
+    request: HttpRequestLike,
+    action: RunAction,
+    schema: ObjectField<F>,
+  ): Promise<Command<F>> {
+    requireJson(request);
+    const runId = await this.allowed(request, action);
+    return { runId, by: actorOf(request).id, given: readBody(schema, request['body']) };
+  }
+
+  /** @returns the id of the run, once the actor may do that with it */
+  private async allowed(request: HttpRequestLike, action: RunAction): Promise<string> {
+    const runId = pathId(request, 'id');
+    await this.access.run(actorOf(request), action, runId);
+    return runId;
   }
 
   /** The run as it was accepted where the store stops answering meanwhile: a client that is told otherwise starts it again. */
@@ -226,12 +240,6 @@ export abstract class AgentRunsController {
     }
   }
 
-  private async allowed(actor: Actor, action: RunAction, id: unknown) {
-    const runId = readPathId('id', id);
-    await this.access.run(actor, action, runId);
-    return runId;
-  }
-
   /** Where the new run is, below the address that was asked: prefix and version included. */
   private locationOf(request: HttpRequestLike, runId: string): string {
     const url = String(this.adapterHost.httpAdapter.getRequestUrl(request));
@@ -239,8 +247,7 @@ export abstract class AgentRunsController {
   }
 }
 
-/** @throws HttpProblem 406; streams do not exist yet */
-function requireJsonAccepted({ headers }: HttpRequestLike): void {
-  if (acceptsJson(headers.accept)) return;
-  throw httpProblem(406, 'NOT_ACCEPTABLE', 'Runs and events come as JSON: ask with Accept: application/json or */*.');
+/** @throws InvalidRequestError */
+function pathId(request: HttpRequestLike, name: string): string {
+  return requireId(name, (request['params'] as Record<string, unknown> | undefined)?.[name]);
 }

@@ -3,15 +3,14 @@ import { readFileSync } from 'node:fs';
 import * as api from '../../lib/index.js';
 import { ERROR_CODES, type ErrorCode } from '../../lib/errors/error-code.js';
 import { AgentRunsError, type ErrorFamily } from '../../lib/errors/agent-runs.error.js';
-import { answerFor } from '../../lib/http/answer/http-problem.mapper.js';
+import { toHttpProblem } from '../../lib/http/results/http-problem.js';
 import { headingsOf, readPage } from './doc-page.js';
 
 const page = readPage('docs/errors.md');
 
 /** Codes that only the HTTP surface knows: a type, so they are read from its source. */
-const HTTP_CODES = [...readFileSync('lib/http/answer/http-problem.error.ts', 'utf8').matchAll(/'([A-Z_]+)'/g)].map(
-  (match) => match[1] as string,
-);
+const [codes = ''] = /HttpProblemCode =[^;]*;/.exec(readFileSync('lib/http/results/http-problem.ts', 'utf8')) ?? [];
+const HTTP_CODES = [...codes.matchAll(/'([A-Z_]+)'/g)].map((match) => match[1] as string);
 
 /** The line under each heading of a code: `*family · HTTP status*`. */
 function facts(code: string): string {
@@ -27,7 +26,7 @@ class AnyError extends AgentRunsError {
 }
 
 function statusOf(code: ErrorCode): number | undefined {
-  return (answerFor(new AnyError(code)) as { getStatus?(): number } | null)?.getStatus?.();
+  return (toHttpProblem(new AnyError(code)) as { getStatus?(): number } | null)?.getStatus?.();
 }
 
 /** From the exported classes; codes without one are recorded in runs only. */

@@ -260,19 +260,22 @@ describe.each(ADAPTERS)('The routes on %s', (adapter) => {
     });
   });
 
-  it('OWN-4: a run is taken from a live owner only with a reason, in the name of the actor', async () => {
-    const { id } = await start('hang');
-    await settled(host, id, 'running');
-    expect((await host.post(`/agents/runs/${id}/resume`, {})).body.code).toBe('RUN_LEASED');
-    await host.post(`/agents/runs/${id}/resume`, { allowRunningTakeover: true }).expect(400);
-    await host.post(`/agents/runs/${id}/resume`, { allowRunningTakeover: true, reason: 'it is gone' }).expect(202);
-    const { body: log } = await host.get(`/agents/runs/${id}/events`, JSON_EVENTS);
-    expect(log.events.find(({ type }: any) => type === 'run.takeover_requested').data).toMatchObject({
-      by: 'alice',
-      reason: 'it is gone',
-    });
-    await host.post(`/agents/runs/${id}/cancel`).expect(202);
-  });
+  it.each([{ reason: 'it is gone' }, { confirmation: { reason: 'it is gone' } }])(
+    'OWN-4: a run is taken from a live owner only with a reason, in the name of the actor: %j',
+    async (given) => {
+      const { id } = await start('hang');
+      await settled(host, id, 'running');
+      expect((await host.post(`/agents/runs/${id}/resume`, {})).body.code).toBe('RUN_LEASED');
+      await host.post(`/agents/runs/${id}/resume`, { allowRunningTakeover: true }).expect(400);
+      await host.post(`/agents/runs/${id}/resume`, { allowRunningTakeover: true, ...given }).expect(202);
+      const { body: log } = await host.get(`/agents/runs/${id}/events`, JSON_EVENTS);
+      expect(log.events.find(({ type }: any) => type === 'run.takeover_requested').data).toMatchObject({
+        by: 'alice',
+        reason: 'it is gone',
+      });
+      await host.post(`/agents/runs/${id}/cancel`).expect(202);
+    },
+  );
 
   it('say 404 for a run that is not there, and 400 for what is no id', async () => {
     for (const path of ['', '/snapshot', '/messages', '/events']) {

@@ -1,5 +1,5 @@
 import { isExactNumber, type JsonObject, type JsonValue } from '../../contracts/json.js';
-import { isDate, isDateTime } from './iso-time.js';
+import { isDate, isDateTime } from '../../contracts/iso-time.js';
 import { pathText, type PathStep } from './json-path.js';
 import { MAX_PROBLEMS } from './problem-text.js';
 import { truncateText } from './truncate-text.js';

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
-import { isRecord } from './read-start-options.js';
+import { isRecord } from '../../contracts/schema.js';
 
 /** Keywords by which a schema says more about properties than their list. */
 const OPENING = [

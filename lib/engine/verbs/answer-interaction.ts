@@ -6,6 +6,7 @@ import type { Interaction, InteractionDecision } from '../../contracts/interacti
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import type { InteractionResponse } from '../../contracts/run-requests.js';
+import { invalidRequest, requireId } from '../../contracts/schema.js';
 import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import {
   AlreadyDecidedError,
@@ -20,6 +21,8 @@ import type { EnginePorts } from '../engine-ports.js';
 import { approvalOf, parseCall } from '../execution/validate-call.js';
 import { isApprovalGate, statusOfDecision } from '../interactions.js';
 import type { RunState } from '../journal/run-state.js';
+import { requireFit } from '../requests/payload.js';
+import { readResponse } from '../requests/read-requests.js';
 import type { RunWorker } from '../run-worker.js';
 import { NOTHING } from '../transitions.js';
 import type { CallerTransition } from './caller-transition.js';
@@ -27,9 +30,6 @@ import { firstProblems } from '../values/problem-text.js';
 import { addedArguments } from './added-arguments.js';
 import { answerProblems } from './check-answers.js';
 import { takeDecisions } from './decide-interactions.js';
-import { readResponse } from './read-response.js';
-import { requireFit } from './require-fit.js';
-import { invalid, requireId } from './read-start-options.js';
 
 const PAGE = 100;
 
@@ -115,7 +115,7 @@ export class AnswerInteraction {
     if (isApproval !== (asked.kind === 'approval')) {
       const wanted =
         asked.kind === 'approval' ? "decision 'approve' or 'deny'" : "action 'accept', 'decline' or 'cancel'";
-      throw invalid([
+      throw invalidRequest([
         {
           field: isApproval ? 'decision' : 'action',
           problem: `does not fit: interaction ${asked.id} is ${asked.kind === 'approval' ? 'an approval' : 'a question'} and takes ${wanted}`,

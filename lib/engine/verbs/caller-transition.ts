@@ -5,8 +5,8 @@
 import { isOffered, offerText } from '../../contracts/agent-definition.js';
 import type { Message } from '../../contracts/message.js';
 import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
-import type { CallerNote } from '../../contracts/run-requests.js';
 import { CONTRACT_VERSION, type RunRecord } from '../../contracts/run.js';
+import { requireId } from '../../contracts/schema.js';
 import { OperationConflictError, VersionUnavailableError } from '../../errors/request.errors.js';
 import type { EnginePorts } from '../engine-ports.js';
 import type { JournalFold } from '../journal/fold-journal.js';
@@ -15,7 +15,6 @@ import type { RunState } from '../journal/run-state.js';
 import { NOTHING, type Transitions } from '../transitions.js';
 import type { Unanswered } from '../unanswered.js';
 import { notFound } from './read-runs.js';
-import { invalid, isRecord, requireId, type FieldProblem } from './read-start-options.js';
 
 /** Tries to decide on a journal that keeps moving under the reader. */
 const MAX_READS = 5;
@@ -109,28 +108,4 @@ export class CallerTransition {
       { details: { wanted, offered } },
     );
   }
-}
-
-/** @throws InvalidRequestError */
-export function readNote(note: CallerNote): CallerNote {
-  const problems: FieldProblem[] = [];
-  const told = noteOf(note, problems);
-  if (problems.length > 0) throw invalid(problems);
-  return told;
-}
-
-/** Who and why, for the journal; problems are added to the list. */
-export function noteOf(note: unknown, problems: FieldProblem[]): CallerNote {
-  if (!isRecord(note)) {
-    problems.push({ field: '', problem: 'must be an object' });
-    return {};
-  }
-  const told: CallerNote = {};
-  for (const field of ['by', 'reason'] as const) {
-    const value = note[field];
-    if (value === undefined) continue;
-    if (typeof value === 'string' && value.length <= 4_000) told[field] = value;
-    else problems.push({ field, problem: 'must be text of at most 4,000 characters' });
-  }
-  return told;
 }

@@ -15,6 +15,7 @@ import type {
 } from '../../contracts/run-requests.js';
 import { phaseOf } from '../../contracts/run-status.js';
 import type { RunChange, RunRecord, WakeNote } from '../../contracts/run.js';
+import { type Given, readRequest, requireId } from '../../contracts/schema.js';
 import {
   InputRefusedError,
   InvalidAnswerError,
@@ -25,16 +26,16 @@ import {
 import { activeTimeOfOwner, isExpired } from '../claim-run.js';
 import type { EnginePorts } from '../engine-ports.js';
 import type { RunState } from '../journal/run-state.js';
+import { requireFit } from '../requests/payload.js';
+import { userMessage } from '../requests/prompt-messages.js';
+import { readResolution } from '../requests/read-requests.js';
+import { NOTE, RESTART, RESTART_MESSAGES, RESUME, RETRY } from '../requests/request-schemas.js';
 import type { RunWorker } from '../run-worker.js';
 import { settlement } from '../settle-run.js';
 import { firstProblems } from '../values/problem-text.js';
 import { becomePending, changeStatus, NOTHING, requireVerb } from '../transitions.js';
-import { noteOf, readNote, type CallerTransition } from './caller-transition.js';
-import { readJson } from './read-json.js';
-import { readMessages } from './read-messages.js';
-import { requireFit } from './require-fit.js';
-import { invalid, isRecord, readBudget, requireId, type FieldProblem } from './read-start-options.js';
-import { decideRestart, decideRetry, readRunAgain } from './run-again.js';
+import type { CallerTransition } from './caller-transition.js';
+import { decideRestart, decideRetry } from './run-again.js';
 import { screenInput } from './screen-input.js';
 import { hasBudgetLeft, stillWaiting } from './waiting.js';
 
@@ -47,7 +48,7 @@ export class MoveRuns {
 
   /** Any open run → `cancelled`; a cancelled one stays as it is. @throws RunNotFoundError, IllegalTransitionError */
   async cancel(runId: string, note: CallerNote = {}): Promise<void> {
-    const told = readNote(note);
+    const told = readRequest(NOTE, note);
     const run = await this.callers.move(runId, true, (locked) => {
       if (locked.run.status === 'cancelled') return NOTHING;
       return settlement(locked, 'cancel', [{ type: 'run.cancelled', at: locked.now, ...told }]);
@@ -60,7 +61,7 @@ export class MoveRuns {
    * @throws RunLeasedError, OpenInteractionsError, VersionUnavailableError, IllegalTransitionError
    */
   async resume(runId: string, options: ResumeOptions = {}): Promise<void> {
-    const resume = readResume(options);
+    const resume = readRequest(RESUME, options);
     const run = await this.callers.load(runId);
     if (phaseOf(run.status) === 'suspended') await this.callers.requireExecutable(run);
     await this.callers.move(runId, false, (locked) => decideResume(locked, resume));
@@ -72,7 +73,7 @@ export class MoveRuns {
    * @throws IllegalTransitionError, VersionUnavailableError, InvalidRequestError
    */
   async retry(runId: string, options: RetryOptions = {}): Promise<void> {
-    const again = readRunAgain(options);
+    const again = readRequest(RETRY, options);
     const run = await this.callers.load(runId);
     requireVerb(run, 'retry');
     await this.callers.requireExecutable(run);
@@ -84,18 +85,17 @@ export class MoveRuns {
   async resolveTool(runId: string, resolution: ToolResolution): Promise<void> {
     const id = requireId('runId', runId);
     const read = readResolution(resolution, this.ports.options.maxPayloadBytes);
-    requireFit('The resolution', read.entry, this.ports.options.maxPayloadBytes);
     const key = read.key.startsWith(`${id}/`) ? read.key.slice(id.length + 1) : read.key;
     await this.callers.moveFolded(id, false, (locked, state) => {
-      const problems = this.outputProblems(locked.run, state, key, read.entry);
-      return decideResolution(locked, state, { ...read.entry, key }, problems);
+      const problems = this.outputProblems(locked.run, state, key, read);
+      return decideResolution(locked, state, { ...read, key }, problems);
     });
     this.worker.wake();
   }
 
   /** A running run stops at its next boundary, an idle one at once. @throws IllegalTransitionError */
   async interrupt(runId: string, note: CallerNote = {}): Promise<void> {
-    const told = readNote(note);
+    const told = readRequest(NOTE, note);
     const run = await this.callers.move(runId, false, (locked) => {
       if (locked.run.status === 'interrupted') return NOTHING;
       requireVerb(locked.run, 'interrupt');
@@ -109,15 +109,16 @@ export class MoveRuns {
 
   /**
    * A settled run starts over on the same record.
-   * @param given instead of a prompt, as `start` takes them
+   * @param given instead of a prompt, as `start` has read them
    * @throws IllegalTransitionError, VersionUnavailableError, InputRefusedError
    */
   async restart(runId: string, options: RestartOptions = {}, given?: StartOptions['messages']): Promise<void> {
-    const again = readRunAgain(options);
-    const problems: FieldProblem[] = [];
-    const isNew = options.prompt !== undefined || given !== undefined;
-    const messages = isNew ? readMessages(options.prompt, given, problems) : null;
-    if (problems.length > 0) throw invalid(problems);
+    const { prompt, ...again } = readRequest(RESTART, options);
+    const messages = given
+      ? readRequest(RESTART_MESSAGES, { messages: given }).messages
+      : prompt === undefined
+        ? null
+        : [userMessage(prompt)];
     requireFit('The prompt', messages, this.ports.options.maxPayloadBytes);
     const run = await this.callers.load(runId);
     requireVerb(run, 'restart');
@@ -165,13 +166,10 @@ function noteInterrupt({ run, now }: LockedRun, note: CallerNote): RunWrites {
   return { run: { change: { interruptRequest: { at: now, ...note, journaled: false } }, entries: [] } };
 }
 
-interface Resume {
-  maxTotalTokens: number | null;
-  takeover: { by: string; reason: string } | null;
-  note: CallerNote;
-}
-
-function decideResume(locked: LockedRun, { maxTotalTokens, takeover, note }: Resume): RunWrites {
+function decideResume(locked: LockedRun, given: Given<typeof RESUME.fields>): RunWrites {
+  const { budget, allowRunningTakeover, confirmation, wait: _wait, ...note } = given;
+  const maxTotalTokens = budget?.maxTotalTokens ?? null;
+  const takeover = allowRunningTakeover ? confirmation : undefined;
   const { run, now, lease } = locked;
   const change: RunChange = {
     // Whoever says go takes an earlier stop back.
@@ -274,72 +272,4 @@ function decideResolution(
   }
   const attention = run.attention && { ...run.attention, operationKey: left[0] as string, operations: left };
   return { run: { change: { attention }, entries: [entry], ...totals } };
-}
-
-// ---- reading what callers gave ----
-
-function readResume(options: ResumeOptions): Resume {
-  const problems: FieldProblem[] = [];
-  const note = noteOf(options, problems);
-  const { budget, allowRunningTakeover, confirmation } = isRecord(options) ? (options as Record<string, unknown>) : {};
-  if (allowRunningTakeover !== undefined && typeof allowRunningTakeover !== 'boolean')
-    problems.push({ field: 'allowRunningTakeover', problem: 'must be true or false' });
-  let takeover: Resume['takeover'] = null;
-  if (allowRunningTakeover === true) {
-    const { by, reason } = isRecord(confirmation) ? confirmation : {};
-    if (typeof by === 'string' && by !== '' && typeof reason === 'string' && reason !== '') takeover = { by, reason };
-    else
-      problems.push({
-        field: 'confirmation',
-        problem: 'must be { by, reason }: who says that the owner is gone, and why',
-      });
-  }
-  const maxTotalTokens = readBudget(budget, problems);
-  if (problems.length > 0) throw invalid(problems);
-  return { maxTotalTokens, takeover, note };
-}
-
-function readResolution(given: ToolResolution, maxBytes: number): { key: string; entry: Omit<ToolResolved, 'at'> } {
-  const problems: FieldProblem[] = [];
-  const value = isRecord(given) ? (given as Record<string, unknown>) : {};
-  const { key, by, note } = value;
-  if (typeof key !== 'string' || key === '') problems.push({ field: 'key', problem: 'must name an operation' });
-  if (typeof by !== 'string' || by === '') problems.push({ field: 'by', problem: 'must say who knows' });
-  if (note !== undefined && typeof note !== 'string') problems.push({ field: 'note', problem: 'must be text' });
-  const ways = ['output', 'error', 'notHappened'].filter((way) => Object.hasOwn(value, way));
-  if (ways.length !== 1)
-    problems.push({ field: 'output', problem: 'or error or notHappened must be given, exactly one of them' });
-  const resolution = ways.length === 1 ? readWay(value, maxBytes, problems) : null;
-  if (problems.length > 0 || !resolution) throw invalid(problems);
-  return {
-    key: key as string,
-    entry: {
-      type: 'tool.resolved',
-      key: key as string,
-      resolution,
-      by: by as string,
-      ...(typeof note === 'string' && { note }),
-      reconciled: true,
-    },
-  };
-}
-
-function readWay(
-  value: Record<string, unknown>,
-  maxBytes: number,
-  problems: FieldProblem[],
-): ToolResolved['resolution'] | null {
-  if (Object.hasOwn(value, 'notHappened')) {
-    if (value.notHappened === true) return { notHappened: true };
-    problems.push({ field: 'notHappened', problem: 'must be true' });
-    return null;
-  }
-  if (Object.hasOwn(value, 'error')) {
-    const message = isRecord(value.error) ? value.error.message : undefined;
-    if (typeof message === 'string' && message !== '') return { error: { message } };
-    problems.push({ field: 'error', problem: 'must be { message: text }' });
-    return null;
-  }
-  const output = readJson('output', value.output, problems, maxBytes);
-  return output === undefined ? null : { output };
 }

@@ -18,11 +18,14 @@ import type {
   RunSnapshot,
   RunSummaryView,
 } from '../../contracts/run-view.js';
+import { readRequest, requireId, requireOptions } from '../../contracts/schema.js';
 import { InvalidCursorError, RunNotFoundError } from '../../errors/request.errors.js';
 import type { EnginePorts } from '../engine-ports.js';
 import { fullEvent, lifecycleEvent } from '../event-projection.js';
 import type { JournalFold } from '../journal/fold-journal.js';
 import { readRunState } from '../journal/read-whole-journal.js';
+import { readInteractionList, readList } from '../requests/read-requests.js';
+import { EVENTS, MAX_EVENTS, SESSION_MESSAGES, WAIT } from '../requests/request-schemas.js';
 import { presentInteraction, presentOperations, presentRun, presentSummary } from '../run-presenter.js';
 import type { RunSignals } from '../run-signals.js';
 import type { RunWaits } from '../run-waits.js';
@@ -31,18 +34,8 @@ import { effectsNote } from '../session-effects.js';
 import { readHistory } from '../sessions.js';
 import type { Unanswered } from '../unanswered.js';
 import { countThatFits } from '../values/commit-size.js';
-import { readInteractionListOptions, readListOptions } from './read-list-options.js';
-import {
-  invalid,
-  readDuration,
-  readSessionOwner,
-  requireId,
-  requireOptions,
-  type FieldProblem,
-} from './read-start-options.js';
 import { foreignSession } from './start-admission.js';
 
-const MAX_EVENTS = 500;
 /** JSON text of a page of events or interactions, of which it has at least one. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024;
 /** How often a waiter looks again for what other processes did. */
@@ -71,14 +64,14 @@ export class ReadRuns {
   }
 
   async list(options: ListOptions = {}): Promise<{ runs: RunSummaryView[]; nextCursor?: string }> {
-    const { items, ...cursor } = await this.ports.store.list(readListOptions(options));
+    const { items, ...cursor } = await this.ports.store.list(readList(options));
     return { runs: items.map(presentSummary), ...cursor };
   }
 
   async pendingInteractions(
     options: PendingInteractionsOptions = {},
   ): Promise<{ interactions: InteractionView[]; nextCursor?: string }> {
-    const query = readInteractionListOptions(options);
+    const query = readInteractionList(options);
     let page = await this.ports.store.interactions(query);
     const fitting = countThatFits(page.items, [], MAX_PAGE_BYTES);
     // The store gives the cursor behind a page that ends sooner.
@@ -107,12 +100,9 @@ export class ReadRuns {
 
   /** What the next run of the session would see. */
   async sessionMessages(sessionId: string, options: SessionMessagesOptions = {}): Promise<Message[]> {
-    requireOptions(options);
-    const problems: FieldProblem[] = [];
-    const owner = readSessionOwner(options.sessionOwner, problems);
-    if (problems.length > 0) throw invalid(problems);
+    const { sessionOwner: owner } = readRequest(SESSION_MESSAGES, options);
     const session = await this.ports.store.session(requireId('sessionId', sessionId));
-    if (session && owner !== null && session.owner !== owner) throw foreignSession(session.id);
+    if (session && owner !== undefined && session.owner !== owner) throw foreignSession(session.id);
     const { store } = this.ports;
     const history = await readHistory(store, this.fold, session?.latestCompletedRunId ?? null);
     if (!session) return history.messages;
@@ -126,12 +116,8 @@ export class ReadRuns {
    * waits must stop: the state of that moment would be recorded as what the call came to.
    */
   async result(runId: string, options: WaitOptions = {}): Promise<Run> {
-    requireOptions(options);
-    const { timeout, signal } = options;
-    const problems: FieldProblem[] = [];
-    const limitMs = readDuration('timeout', timeout, problems) ?? Number.POSITIVE_INFINITY;
-    if (problems.length > 0) throw invalid(problems);
-    const until = this.ports.clock.elapsed() + limitMs;
+    const { timeout = Number.POSITIVE_INFINITY, signal } = readRequest(WAIT, options);
+    const until = this.ports.clock.elapsed() + timeout;
     return this.slots.waits.during(requireId('runId', runId), (call) => this.untilOver(runId, until, signal, call));
   }
 
@@ -164,28 +150,23 @@ export class ReadRuns {
 
   async events(runId: string, options: EventOptions = {}): Promise<EventPage<RunEvent | LifecycleRunEvent>> {
     requireOptions(options);
-    const { after = 0, limit = MAX_EVENTS, projection = 'full' } = options;
     const id = requireId('runId', runId);
-    const problems: FieldProblem[] = [];
-    if (!Number.isInteger(limit) || limit < 1 || limit > MAX_EVENTS)
-      problems.push({ field: 'limit', problem: `must be a whole number from 1 to ${MAX_EVENTS}` });
-    if (projection !== 'full' && projection !== 'lifecycle')
-      problems.push({ field: 'projection', problem: "must be 'full' or 'lifecycle'" });
-    if (problems.length > 0) throw invalid(problems);
+    const { after = 0, ...page } = options;
+    const { limit = MAX_EVENTS, projection = 'full' } = readRequest(EVENTS, page);
     if (!Number.isSafeInteger(after) || after < 0)
       throw new InvalidCursorError(`The cursor must be a whole number from 0; events have sequences 1, 2, 3 …`);
-    const page = await this.ports.store.readJournal(id, after, limit);
-    if (!page) throw notFound(id);
-    if (after > page.run.sequence)
+    const read = await this.ports.store.readJournal(id, after, limit);
+    if (!read) throw notFound(id);
+    if (after > read.run.sequence)
       throw new InvalidCursorError(
-        `The cursor ${after} lies ahead of run ${id}, whose last event is ${page.run.sequence}.`,
-        { details: { latest: page.run.sequence } },
+        `The cursor ${after} lies ahead of run ${id}, whose last event is ${read.run.sequence}.`,
+        { details: { latest: read.run.sequence } },
       );
     const show: (entry: SequencedEntry) => RunEvent | LifecycleRunEvent =
       projection === 'full' ? fullEvent : lifecycleEvent;
-    const events = page.entries.map(show);
+    const events = read.entries.map(show);
     const shown = events.slice(0, countThatFits(events, [], MAX_PAGE_BYTES));
-    return { events: shown, nextCursor: page.entries[shown.length - 1]?.sequence ?? after };
+    return { events: shown, nextCursor: read.entries[shown.length - 1]?.sequence ?? after };
   }
 
   private async read(runId: string, upTo?: number): Promise<NonNullable<Awaited<ReturnType<typeof readRunState>>>> {

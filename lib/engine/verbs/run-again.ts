@@ -1,35 +1,15 @@
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { Message } from '../../contracts/message.js';
 import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
-import type { CallerNote, RetryOptions } from '../../contracts/run-requests.js';
+import type { RetryOptions } from '../../contracts/run-requests.js';
 import type { RunVerb } from '../../contracts/run-transitions.js';
 import type { RunChange, RunRecord, WakeNote } from '../../contracts/run.js';
+import { invalidRequest } from '../../contracts/schema.js';
 import { IllegalTransitionError } from '../../errors/request.errors.js';
 import { withdrawInbox } from '../settle-run.js';
 import { becomePending, requireVerb } from '../transitions.js';
-import { noteOf } from './caller-transition.js';
-import { invalid, isRecord, type FieldProblem } from './read-start-options.js';
 
-/** What `retry` and `restart` were given besides a prompt. */
-export interface RunAgain {
-  note: CallerNote;
-  /** Null = the run keeps its limit. */
-  maxTurns: number | null;
-}
-
-/** @throws InvalidRequestError */
-export function readRunAgain(options: RetryOptions): RunAgain {
-  const problems: FieldProblem[] = [];
-  const note = noteOf(options, problems);
-  const { maxTurns } = isRecord(options) ? (options as Record<string, unknown>) : {};
-  const isCount = typeof maxTurns === 'number' && Number.isSafeInteger(maxTurns) && maxTurns > 0;
-  if (maxTurns !== undefined && !isCount)
-    problems.push({ field: 'maxTurns', problem: 'must be a whole number above 0' });
-  if (problems.length > 0) throw invalid(problems);
-  return { note, maxTurns: isCount ? maxTurns : null };
-}
-
-export function decideRetry(locked: LockedRun, { note, maxTurns }: RunAgain): RunWrites {
+export function decideRetry(locked: LockedRun, { maxTurns, ...note }: RetryOptions): RunWrites {
   const { run, now } = locked;
   requireVerb(run, 'retry');
   if (run.status === 'failed') requireMeasured(run, 'retry');
@@ -51,7 +31,7 @@ export function decideRetry(locked: LockedRun, { note, maxTurns }: RunAgain): Ru
 }
 
 /** A new part; attempt and sequence go on rising, the part before is never rewritten. */
-export function decideRestart(locked: LockedRun, messages: Message[], { note, maxTurns }: RunAgain): RunWrites {
+export function decideRestart(locked: LockedRun, messages: Message[], { maxTurns, ...note }: RetryOptions): RunWrites {
   const { run, now } = locked;
   requireVerb(run, 'restart');
   requireMeasured(run, 'restart');
@@ -118,14 +98,14 @@ function requireMeasured(run: RunRecord, verb: RunVerb): void {
  */
 function turnLimit(
   run: RunRecord,
-  maxTurns: number | null,
+  maxTurns: number | undefined,
   verb: RunVerb,
   needsTurn: boolean,
 ): { change: RunChange; fact: { maxTurns?: number } } {
   const made = run.totals.turn;
-  if (maxTurns !== null) {
+  if (maxTurns !== undefined) {
     if (maxTurns <= made)
-      throw invalid([
+      throw invalidRequest([
         { field: 'maxTurns', problem: `must be more than ${made}, the model calls that the run has made` },
       ]);
     return { change: { frozen: { ...run.frozen, maxTurns } }, fact: { maxTurns } };

@@ -3,16 +3,17 @@ import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import type { BudgetDecision } from '../../contracts/run-requests.js';
 import type { BudgetStatus } from '../../contracts/run-view.js';
+import { readRequest, requireId, requireOptions } from '../../contracts/schema.js';
 import { IllegalTransitionError } from '../../errors/request.errors.js';
 import type { EnginePorts } from '../engine-ports.js';
 import type { JournalFold } from '../journal/fold-journal.js';
 import { readRunState } from '../journal/read-whole-journal.js';
+import { DENIAL, GRANT } from '../requests/request-schemas.js';
 import type { RunWorker } from '../run-worker.js';
 import { settlement } from '../settle-run.js';
 import { becomePending } from '../transitions.js';
 import type { CallerTransition } from './caller-transition.js';
 import { notFound } from './read-runs.js';
-import { invalid, isRecord, requireId, type FieldProblem } from './read-start-options.js';
 import { hasBudgetLeft, stillWaiting } from './waiting.js';
 import { recordedFailure } from '../values/recorded-error.js';
 
@@ -30,16 +31,15 @@ export class RunBudget {
    * @throws IllegalTransitionError when the run does not wait for budget
    */
   async grant(runId: string, amount: number | undefined, decision: BudgetDecision): Promise<void> {
-    const told = readDecision(decision);
-    if (amount !== undefined && (!Number.isSafeInteger(amount) || amount < 1))
-      throw invalid([{ field: 'amount', problem: 'must be a whole number above 0' }]);
-    await this.callers.move(runId, false, (locked) => decideGrant(locked, amount, told));
+    requireOptions(decision);
+    const { amount: added, ...told } = readRequest(GRANT, { ...decision, amount });
+    await this.callers.move(runId, false, (locked) => decideGrant(locked, added, told));
     this.worker.wake();
   }
 
   /** Ends a run that waits for budget: `failed`, code BUDGET_DENIED. */
   async deny(runId: string, decision: BudgetDecision): Promise<void> {
-    const told = readDecision(decision);
+    const told = readRequest(DENIAL, decision);
     await this.callers.move(runId, true, (locked) => decideDenial(locked, told));
     this.worker.wake();
   }
@@ -110,13 +110,4 @@ function requireExhausted({ run }: LockedRun, verb: string): number {
     `Run ${run.id} is ${run.status} and does not wait for budget: ${verb} is not possible.`,
     { details: { runId: run.id, status: run.status, verb } },
   );
-}
-
-function readDecision(decision: BudgetDecision): BudgetDecision {
-  const problems: FieldProblem[] = [];
-  const { by, note } = isRecord(decision) ? (decision as Record<string, unknown>) : {};
-  if (typeof by !== 'string' || by === '') problems.push({ field: 'by', problem: 'must say who decides' });
-  if (note !== undefined && typeof note !== 'string') problems.push({ field: 'note', problem: 'must be text' });
-  if (problems.length > 0) throw invalid(problems);
-  return { by: by as string, ...(typeof note === 'string' && { note }) };
 }

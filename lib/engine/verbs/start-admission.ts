@@ -2,6 +2,7 @@ import type { AgentDefinition } from '../../contracts/agent-definition.js';
 import type { Message, UserMessage } from '../../contracts/message.js';
 import type { CreateDecision, CreateSituation } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord } from '../../contracts/run.js';
+import type { StartInput } from '../requests/read-requests.js';
 import {
   ForbiddenError,
   InvalidRequestError,
@@ -9,7 +10,6 @@ import {
   RunExistsError,
   SessionBusyError,
 } from '../../errors/request.errors.js';
-import type { StartInput } from './read-start-options.js';
 
 /** A run that is to be created, and everything decided about it before the store is asked. */
 export interface Draft {

@@ -23,10 +23,10 @@ import { emptyState, type RunState } from '../journal/run-state.js';
 import type { LifecyclePublisher } from '../lifecycle-publisher.js';
 import { nextAction } from '../next-action.js';
 import type { PendingLimit } from '../pending-limit.js';
+import { readStart } from '../requests/read-requests.js';
 import type { RunWorker } from '../run-worker.js';
 import { effectsNote } from '../session-effects.js';
 import { readHistory } from '../sessions.js';
-import { readStartOptions } from './read-start-options.js';
 import { screenInput } from './screen-input.js';
 import { admissionRefusal, existingRun, ownershipRefusal, type Draft } from './start-admission.js';
 import { recordedFailure } from '../values/recorded-error.js';
@@ -143,7 +143,7 @@ export class StartRun {
   // ---- before the store ----
 
   private async draft(options: StartOptions, { transaction }: StartContext): Promise<Draft> {
-    const input = readStartOptions(options, this.ports.options.maxPayloadBytes);
+    const input = readStart(options, this.ports.options.maxPayloadBytes);
     const agent = this.findAgent(options);
     const id = input.runId ?? this.ports.ids.id();
     const scope =

@@ -8,14 +8,15 @@ import type { Message } from '../../contracts/message.js';
 import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import type { SteerOptions, SteerReceipt } from '../../contracts/run-requests.js';
 import { isSettled } from '../../contracts/run-status.js';
+import { readRequest, requireId, requireOptions } from '../../contracts/schema.js';
 import { IllegalTransitionError, InputRefusedError, RequestConflictError } from '../../errors/request.errors.js';
 import type { EnginePorts } from '../engine-ports.js';
+import { requireFit } from '../requests/payload.js';
+import { userMessage } from '../requests/prompt-messages.js';
+import { STEER } from '../requests/request-schemas.js';
 import type { RunWorker } from '../run-worker.js';
 import { NOTHING } from '../transitions.js';
 import type { CallerTransition } from './caller-transition.js';
-import { readMessages } from './read-messages.js';
-import { invalid, isRecord, requireId, type FieldProblem } from './read-start-options.js';
-import { requireFit } from './require-fit.js';
 import { screenInput } from './screen-input.js';
 
 export class SteerRun {
@@ -28,8 +29,11 @@ export class SteerRun {
   /** @throws RequestConflictError, IllegalTransitionError, InputRefusedError, InvalidRequestError, PayloadTooLargeError */
   async steer(runId: string, text: string, options: SteerOptions): Promise<SteerReceipt> {
     const id = requireId('runId', runId);
-    const { message, sender } = this.read(text, options);
-    const requestId = options.requestId === undefined ? this.ports.ids.id() : requireId('requestId', options.requestId);
+    requireOptions(options);
+    const given = readRequest(STEER, { ...options, message: text });
+    const { sender, requestId = this.ports.ids.id() } = given;
+    const message = { ...userMessage(given.message), kind: 'steering', sender } as Message;
+    requireFit('The message', message, this.ports.options.maxPayloadBytes);
     await this.screen(id, message, sender);
     await this.callers.move(
       id,
@@ -39,21 +43,6 @@ export class SteerRun {
     );
     this.worker.noticeInbox(id);
     return { messageId: requestId, status: 'queued' };
-  }
-
-  private read(text: string, options: SteerOptions): { message: Message; sender: string } {
-    const problems: FieldProblem[] = [];
-    const [message] = readMessages(text, undefined, problems);
-    const sender: unknown = isRecord(options) ? options.sender : undefined;
-    if (typeof sender !== 'string' || sender === '')
-      problems.push({ field: 'sender', problem: 'must say who sends it' });
-    const named = problems.map(({ field, problem }) =>
-      field === 'prompt' ? { field: 'message', problem: 'must be text that is not blank' } : { field, problem },
-    );
-    if (named.length > 0 || !message) throw invalid(named);
-    const steering = { ...message, kind: 'steering', sender } as Message;
-    requireFit('The message', steering, this.ports.options.maxPayloadBytes);
-    return { message: steering, sender: sender as string };
   }
 
   private async screen(runId: string, message: Message, sender: string): Promise<void> {

@@ -1,10 +1,22 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable, Logger } from '@nestjs/common';
-import { ACTOR_RESOLVER } from '../agent-runs-http.tokens.js';
-import { httpProblem, internalProblem } from '../answer/http-problem.mapper.js';
+import type { Actor } from '../../contracts/actor.js';
+import { isBlankText } from '../../contracts/blank-text.js';
+import { ACTOR_RESOLVER } from '../agent-runs-http.options.js';
+import { httpProblem, internalProblem } from '../results/http-problem.js';
 import type { ActorResolver, HttpRequestLike } from './actor-resolver.port.js';
-import { rememberActor } from './current-actor.decorator.js';
 
-/** Runs after the host's guards: no route is entered without knowing who asks. */
+const ACTOR = Symbol.for('nestjs-agent-runs:http-actor');
+
+type WithActor = Record<symbol, Actor | undefined>;
+
+/** The actor of a request that passed the guard. */
+export function actorOf(request: HttpRequestLike): Actor {
+  const actor = (request as unknown as WithActor)[ACTOR];
+  if (!actor) throw new TypeError('No actor was resolved for this request: the actor guard did not run.');
+  return actor;
+}
+
+/** Runs after the host's guards: no route is entered without an actor. */
 @Injectable()
 export class ActorGuard implements CanActivate {
   private readonly logger = new Logger(ActorGuard.name);
@@ -18,11 +30,11 @@ export class ActorGuard implements CanActivate {
     if (id === undefined || id === null || id === '') {
       throw httpProblem(401, 'UNAUTHENTICATED', 'It is not known who makes this request.');
     }
-    if (typeof id !== 'string' || id.trim() === '' || (actor?.roles !== undefined && !Array.isArray(actor.roles))) {
+    if (typeof id !== 'string' || isBlankText(id) || (actor?.roles !== undefined && !Array.isArray(actor.roles))) {
       this.logger.error('The actorResolver gave an actor whose id is no text, or whose roles are no list.');
       throw internalProblem();
     }
-    rememberActor(request, { id, ...(actor?.roles ? { roles: actor.roles.map(String) } : {}) });
+    (request as unknown as WithActor)[ACTOR] = { id, ...(actor?.roles ? { roles: actor.roles.map(String) } : {}) };
     return true;
   }
 }

@@ -18,9 +18,9 @@ import { AGENT_RUNS_STORE } from '../../decorators/agent-runs-store.tokens.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { RequestConflictError, RunExistsError, RunNotFoundError } from '../../errors/request.errors.js';
 import type { AgentRunsHttpFeatures } from '../agent-runs-http.options.js';
-import { HTTP_FEATURES, RUN_AUTHORIZER } from '../agent-runs-http.tokens.js';
-import type { HttpProblem } from '../answer/http-problem.error.js';
-import { httpProblem } from '../answer/http-problem.mapper.js';
+import { HTTP_FEATURES, RUN_AUTHORIZER } from '../agent-runs-http.options.js';
+import type { HttpProblem } from '../results/http-problem.js';
+import { httpProblem } from '../results/http-problem.js';
 import {
   type RunAction,
   type RunAuthorizer,

@@ -1,0 +1,117 @@
+import type { Actor } from '../../contracts/actor.js';
+import type { InteractionDecision } from '../../contracts/interaction.js';
+import type { ToolResolved } from '../../contracts/journal-entry.js';
+import type { Message } from '../../contracts/message.js';
+import type { InteractionQuery, ListQuery } from '../../contracts/ports/run-store.port.js';
+import type {
+  InteractionResponse,
+  ListOptions,
+  PendingInteractionsOptions,
+  StartOptions,
+  ToolResolution,
+} from '../../contracts/run-requests.js';
+import { statusesOf } from '../../contracts/run-status.js';
+import type { RunMetadata } from '../../contracts/run.js';
+import { type Given, readRequest } from '../../contracts/schema.js';
+import { requireFit } from './payload.js';
+import { userMessage } from './prompt-messages.js';
+import { DEFAULT_PAGE, INTERACTION_LIST, LIST, RESOLUTION, RESPONSE, START } from './request-schemas.js';
+
+// Requests as the verbs work with them.
+
+export interface StartInput {
+  messages: Message[];
+  sessionId: string | null;
+  sessionOwner: string | null;
+  requestId: string | null;
+  runId: string | null;
+  ifExists: 'reject' | 'resume' | 'restart';
+  enqueue: boolean;
+  maxTotalTokens: number | null;
+  metadata: RunMetadata;
+  actor: Actor | null;
+  deadlineAt: number | null;
+  maxDurationMs: number | null;
+}
+
+/** @throws InvalidRequestError, PayloadTooLargeError */
+export function readStart(options: StartOptions, maxPayloadBytes: number): StartInput {
+  const given = readRequest(START, options);
+  const messages = given.messages ?? [userMessage(given.prompt as string)];
+  const actor = given.actor ?? null;
+  requireFit('The prompt', messages, maxPayloadBytes, { field: given.messages ? 'messages' : 'prompt' });
+  requireFit('The actor', actor, maxPayloadBytes, { field: 'actor' });
+  return {
+    messages,
+    sessionId: given.sessionId ?? null,
+    sessionOwner: given.sessionOwner ?? null,
+    requestId: given.requestId ?? null,
+    runId: given.runId ?? null,
+    ifExists: given.ifExists ?? 'reject',
+    enqueue: given.enqueue ?? false,
+    maxTotalTokens: given.budget?.maxTotalTokens ?? null,
+    metadata: given.metadata ?? {},
+    actor,
+    deadlineAt: given.deadline?.getTime() ?? null,
+    maxDurationMs: given.maxDuration ?? null,
+  };
+}
+
+/** The filter of a list of runs as stores take it. @throws InvalidRequestError */
+export function readList(options: ListOptions): ListQuery {
+  const { status, phase, ...filter } = readRequest(LIST, options);
+  const statuses = phase === undefined ? status : statusesOf(phase).filter((one) => status?.includes(one) ?? true);
+  return { ...queryOf(filter), ...(statuses && { statuses }) };
+}
+
+/** The filter of a list of interactions as stores take it. @throws InvalidRequestError */
+export function readInteractionList(options: PendingInteractionsOptions): InteractionQuery {
+  const { status: statuses = ['pending'], runId, approverRole, ...filter } = readRequest(INTERACTION_LIST, options);
+  return {
+    ...queryOf(filter),
+    ...(runId !== undefined && { runId }),
+    ...(approverRole !== undefined && { approverRole }),
+    statuses,
+  };
+}
+
+type Filter = Omit<Given<typeof LIST.fields>, 'status' | 'phase'>;
+
+function queryOf({ limit = DEFAULT_PAGE, actor, after, createdSince, createdBefore, metadata, ...texts }: Filter) {
+  return {
+    limit,
+    ...texts,
+    ...(actor !== undefined && { actorId: actor }),
+    ...(after !== undefined && { cursor: after }),
+    ...(createdSince && { createdSince: createdSince.getTime() }),
+    ...(createdBefore && { createdBefore: createdBefore.getTime() }),
+    ...(metadata && Object.keys(metadata).length > 0 && { metadata }),
+  };
+}
+
+export interface ReadResponse {
+  decision: InteractionDecision;
+  /** Of whoever decides; null: the caller has compared them already. */
+  roles: readonly string[] | null;
+}
+
+/** @throws InvalidRequestError */
+export function readResponse(response: InteractionResponse): ReadResponse {
+  const { roles = null, ...decision } = readRequest(RESPONSE, response);
+  return { decision: decision as InteractionDecision, roles };
+}
+
+/** @throws InvalidRequestError, PayloadTooLargeError */
+export function readResolution(resolution: ToolResolution, maxPayloadBytes: number): Omit<ToolResolved, 'at'> {
+  const { key, by, note, ...outcome } = readRequest(RESOLUTION, resolution);
+  const entry: Omit<ToolResolved, 'at'> = {
+    type: 'tool.resolved',
+    key,
+    resolution: outcome as ToolResolved['resolution'],
+    by,
+    ...(note !== undefined && { note }),
+    reconciled: true,
+  };
+  requireFit('The resolution', entry, maxPayloadBytes);
+  return entry;
+}
