@@ -1,8 +1,7 @@
 /** `nestjs-agent-runs`: agents, tools and their runs. Imports no database, no model library and no optional peer. */
 
 // The module
-export { AgentRunsModule } from './module/agent-runs.module.js';
-export type { AgentRunsAsyncOptions } from './module/agent-runs.module.js';
+export { AgentRunsModule, type AgentRunsAsyncOptions } from './module/agent-runs.module.js';
 export type { AgentRunsFeatureOptions } from './module/agent-runs-feature.module.js';
 export type {
   AgentRunsModuleOptions,
@@ -45,16 +44,30 @@ export type {
 } from './contracts/ports/tool-caller.port.js';
 
 // Injectables
-export { RunService } from './engine/run-service.js';
+export { RunService, RunMetrics } from './engine/run-service.js';
 export { RunWorker } from './engine/run-worker.js';
 export { RunRecovery } from './engine/run-recovery.js';
-export { RunMetrics } from './engine/run-metrics.js';
 
 // Runs as callers see them
-export type { Actor } from './contracts/actor.js';
+export {
+  CONTRACT_VERSION,
+  type Actor,
+  type ClaimCause,
+  type FrozenOptions,
+  type InterruptRequest,
+  type RunChange,
+  type RunError,
+  type RunMetadata,
+  type RunRecord,
+  type RunSummary,
+  type RunTotals,
+  type SessionChange,
+  type SessionMode,
+  type SessionRecord,
+  type WakeNote,
+} from './contracts/run.js';
 export type { Duration, DurationUnit } from './contracts/duration.js';
-export type { JsonObject, JsonValue } from './contracts/json.js';
-export type { JsonOf } from './contracts/json-of.js';
+export type { JsonObject, JsonValue, JsonOf } from './contracts/json.js';
 export type {
   BudgetDecision,
   CallerNote,
@@ -90,24 +103,17 @@ export type {
   RunSummaryView,
   WorkerStatus,
 } from './contracts/run-view.js';
-export type { Attention, AttentionReason, RunPhase, RunStatus, WaitReason } from './contracts/run-status.js';
-export { isSettled, phaseOf, RUN_PHASES, RUN_STATUSES } from './contracts/run-status.js';
-export type {
-  ClaimCause,
-  FrozenOptions,
-  InterruptRequest,
-  RunChange,
-  RunError,
-  RunMetadata,
-  RunRecord,
-  RunSummary,
-  RunTotals,
-  SessionChange,
-  SessionMode,
-  SessionRecord,
-  WakeNote,
-} from './contracts/run.js';
-export { CONTRACT_VERSION } from './contracts/run.js';
+export {
+  isSettled,
+  phaseOf,
+  RUN_PHASES,
+  RUN_STATUSES,
+  type Attention,
+  type AttentionReason,
+  type RunPhase,
+  type RunStatus,
+  type WaitReason,
+} from './contracts/run-status.js';
 export {
   interactionPlace,
   type InboxMessage,
@@ -117,7 +123,14 @@ export {
   type InteractionStatus,
   type Question,
 } from './contracts/interaction.js';
-export type { Operation, OperationInterruption, OperationKind, OperationStatus } from './contracts/operation.js';
+export type {
+  Operation,
+  OperationInterruption,
+  OperationKind,
+  OperationStatus,
+  Usage,
+  UsageTotals,
+} from './contracts/operation.js';
 export type {
   AssistantMessage,
   AssistantPart,
@@ -134,10 +147,7 @@ export type {
   UserMessage,
   UserPart,
 } from './contracts/message.js';
-export type { Usage, UsageTotals } from './contracts/usage.js';
-export type { RecoveryPolicy } from './contracts/recovery-policy.js';
-export { RECOVERY_POLICIES } from './contracts/recovery-policy.js';
-export type { RetryPolicy } from './contracts/retry-policy.js';
+export { RECOVERY_POLICIES, type RecoveryPolicy, type RetryPolicy } from './contracts/policies.js';
 export type {
   ApprovalVerdict,
   FinishReason,
@@ -146,16 +156,20 @@ export type {
   RecordedError,
   SequencedEntry,
 } from './contracts/journal-entry.js';
-export type { RecordedText } from './contracts/recorded-text.js';
-export type { Instructions, InstructionsContext, Offer } from './contracts/agent-definition.js';
-export type { AgentReference } from './contracts/ports/agent-catalog.port.js';
+export type { RecordedText } from './contracts/text.js';
+export type { Instructions, InstructionsContext, Offer, AgentReference } from './contracts/agent-definition.js';
 
 // Ports that a host may implement
 export type {
   ApprovalResolution,
   ApprovalResolver,
   ApprovalToResolve,
-} from './contracts/ports/approval-resolver.port.js';
+  InputGuardrail,
+  InputVerdict,
+  ScreenedInput,
+  LifecycleEvent,
+  RunObserver,
+} from './contracts/ports/host.port.js';
 export type {
   ModelClient,
   ModelReply,
@@ -166,34 +180,32 @@ export type {
   ModelToolSpec,
   ToolChoice,
 } from './contracts/ports/model-client.port.js';
-export type { InputGuardrail, InputVerdict, ScreenedInput } from './contracts/ports/input-guardrail.port.js';
-export type { LifecycleEvent, RunObserver } from './contracts/ports/run-observer.port.js';
-export { RunStore } from './contracts/ports/run-store.port.js';
-export type {
-  AppendRequest,
-  CreateDecision,
-  CreateRequest,
-  CreateResult,
-  CreateSituation,
-  DueAnswer,
-  DueQuery,
-  HeldRunState,
-  InteractionQuery,
-  LeaseView,
-  ListQuery,
-  LockedRun,
-  OverdueAnswer,
-  OverdueQuery,
-  Page,
-  RunWrite,
-  StoreMetrics,
-  StoreTraits,
-  ToolTransaction,
-  TransitionDecision,
-  TransitionRequest,
-  TransitionResult,
-  WorkerBeat,
-  WorkerRecord,
+export {
+  RunStore,
+  type AppendRequest,
+  type CreateDecision,
+  type CreateRequest,
+  type CreateResult,
+  type CreateSituation,
+  type DueAnswer,
+  type DueQuery,
+  type HeldRunState,
+  type InteractionQuery,
+  type LeaseView,
+  type ListQuery,
+  type LockedRun,
+  type OverdueAnswer,
+  type OverdueQuery,
+  type Page,
+  type RunWrite,
+  type StoreMetrics,
+  type StoreTraits,
+  type ToolTransaction,
+  type TransitionDecision,
+  type TransitionRequest,
+  type TransitionResult,
+  type WorkerBeat,
+  type WorkerRecord,
 } from './contracts/ports/run-store.port.js';
 
 // Errors

@@ -1,10 +1,9 @@
-/** An agent as the engine sees it: everything its behaviour depends on, and the hash over it. */
-import type { Actor } from './actor.js';
+import type { JsonObject, JsonValue } from './json.js';
+import type { RecoveryPolicy, RetryPolicy } from './policies.js';
+import type { ToolCaller } from './ports/tool-caller.port.js';
+import type { Actor, RunMetadata, SessionMode } from './run.js';
 import type { Message } from './message.js';
 import type { ModelClient, ModelSettings, ToolChoice } from './ports/model-client.port.js';
-import type { RetryPolicy } from './retry-policy.js';
-import type { RunMetadata, SessionMode } from './run.js';
-import type { ToolDefinition } from './tool-definition.js';
 
 /** What a function of instructions may build on: copies, the same for every evaluation. */
 export interface InstructionsContext {
@@ -23,6 +22,7 @@ export interface InstructionsContext {
 /** The system prompt, or a function that returns it for a run. */
 export type Instructions = string | ((context: InstructionsContext) => string | Promise<string>);
 
+/** An agent as the engine sees it: everything its behaviour depends on, and the hash over it. */
 export interface AgentDefinition {
   name: string;
   /** Dotted integers, compared numerically. */
@@ -48,7 +48,10 @@ export interface AgentDefinition {
   sessionMode: SessionMode;
   /** `block`: a run stored under another hash needs attention; `accept`: it goes on, both hashes journaled. */
   definitionChange: 'block' | 'accept';
-  /** What a reply cut by its length with calls in it leads to: the run fails (default), or the calls are answered as not executed and the model may go on, twice in a row at most. */
+  /**
+   * What a reply cut by its length with calls in it leads to: the run fails (default), or the calls are answered as not
+   * executed and the model may go on, twice in a row at most.
+   */
   truncatedCalls: 'feedback' | 'fail';
   /** A reply without text, file or call may end the run. Default false. */
   allowEmptyAnswer: boolean;
@@ -79,4 +82,38 @@ export function isOffered(
       offer.version === run.version &&
       (offer.hash === null || offer.hash === run.definitionHash),
   );
+}
+
+/** A tool as the engine sees it: what the model is told, how it may be recovered, and the port it is called through. */
+export interface ToolDefinition {
+  name: string;
+  /** Default '1'. */
+  version: string;
+  description: string;
+  /** JSON Schema of the arguments, as given to the model. */
+  inputSchema: JsonObject;
+  /** JSON Schema of a result given by a person or a probe; null = anything. */
+  outputSchema: JsonValue;
+  recovery: RecoveryPolicy;
+  /** `rule` when a predicate or `true` decides about approval. */
+  approval: 'none' | 'rule';
+  /** Ms; null = no limit. Of an execution, and of the check of its arguments. */
+  timeoutMs: number | null;
+  /** Ms; only for `transactional`, where the smaller of the two counts. */
+  transactionTimeoutMs: number;
+  /** The call is itself a question to people, in the `questions` of its parsed arguments; it has no method. */
+  asksUser?: true;
+  caller: ToolCaller;
+}
+
+/** An agent by its registered name, or by the class that carries `@Agent`. */
+export type AgentReference = string | (abstract new (...args: never[]) => unknown);
+
+/** What this process has registered. Fixed after boot. */
+export interface AgentCatalog {
+  all(): readonly AgentDefinition[];
+  /** The definition; without a version the highest one. Undefined when unknown. */
+  find(agent: AgentReference, version?: string): AgentDefinition | undefined;
+  /** What this process can execute. */
+  offers(): readonly Offer[];
 }

@@ -8,9 +8,9 @@ export const optional =
     value === undefined || check(value);
 
 /**
- * What host code answered at a gate (a guardrail, a resolver, a probe, an approval rule, an authorizer), as a copy of its fields; null for whatever is not
- * exactly such an answer: no object, a field that does not fit or is not known, a getter that throws. What null means is the gate's to say, and it never
- * means open.
+ * What host code answered at a gate (a guardrail, a resolver, a probe, an approval rule, an authorizer), as a copy of
+ * its fields; null for whatever is not exactly such an answer: no object, a field that does not fit or is not known, a
+ * getter that throws. What null means is the gate's to say, and it never means open.
  */
 export function readAnswer<T>(answer: unknown, fields: { [Field in keyof T]-?: FieldCheck }): T | null {
   if (typeof answer !== 'object' || answer === null || Array.isArray(answer)) return null;

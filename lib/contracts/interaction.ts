@@ -1,5 +1,4 @@
-/** A durable ask of a run: an approval or a question. Decided exactly once, bound to one digest (I7). */
-import type { Actor } from './actor.js';
+import type { Actor } from './run.js';
 import type { JsonObject, JsonValue } from './json.js';
 
 export type InteractionKind = 'approval' | 'question';
@@ -45,6 +44,7 @@ export type InteractionDecision =
   | { action: 'accept'; by: string; note?: string; answers: JsonObject }
   | { action: 'decline' | 'cancel'; by: string; note?: string };
 
+/** A durable ask of a run: an approval or a question. Decided exactly once, bound to one digest (I7). */
 export interface Interaction {
   /** Derived from run and operation key. */
   id: string;
@@ -80,8 +80,9 @@ export interface Interaction {
 }
 
 /**
- * Text by which the interactions of one run sort in call order: by turn, by place of the call in its reply (the eleventh after the tenth, not after the second), by
- * ordinal. Made for comparison byte by byte, as databases do it with an index: each number is led by how many digits it has.
+ * Text by which the interactions of one run sort in call order: by turn, by place of the call in its reply (the
+ * eleventh after the tenth, not after the second), by ordinal. Made for comparison byte by byte, as databases do it
+ * with an index: each number is led by how many digits it has.
  */
 export function interactionPlace({ operationKey, ordinal }: Pick<Interaction, 'operationKey' | 'ordinal'>): string {
   // `#` comes before everything a key may contain, so that no key sorts between another one and its ordinals.

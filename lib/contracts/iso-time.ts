@@ -12,7 +12,10 @@ export function isDateTime(text: string): boolean {
   return text.length <= 64 && isDate(text.slice(0, 10)) && TIME.test(text.slice(10));
 }
 
-/** A moment from ISO 8601 text: a time with its offset, or a day, which begins at midnight UTC. Undefined for every other text. */
+/**
+ * A moment from ISO 8601 text: a time with its offset, or a day, which begins at midnight UTC. Undefined for every
+ * other text.
+ */
 export function readInstant(text: string): Date | undefined {
   return isDate(text) || isDateTime(text) ? new Date(text.toUpperCase().replace(' ', 'T')) : undefined;
 }

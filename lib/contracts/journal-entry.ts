@@ -1,17 +1,11 @@
-/**
- * The facts of a run, in the order in which they were committed. The journal is at once the recovery log, the event stream and the
- * transcript: each message is stored once, in the entry that brought it. Readers ignore types they do not know.
- */
-import type { Actor } from './actor.js';
+import type { Actor, ClaimCause, RunError } from './run.js';
 import type { InteractionDecision, InteractionKind, Question } from './interaction.js';
 import type { JsonObject, JsonValue } from './json.js';
 import type { AssistantMessage, Message, ToolOutcome, UserMessage } from './message.js';
-import type { OperationInterruption } from './operation.js';
-import type { RecordedText } from './recorded-text.js';
-import type { RecoveryPolicy } from './recovery-policy.js';
-import type { ClaimCause, RunError } from './run.js';
+import type { OperationInterruption, Usage } from './operation.js';
+import type { RecordedText } from './text.js';
+import type { RecoveryPolicy } from './policies.js';
 import type { Attention, AttentionReason, WaitReason } from './run-status.js';
-import type { Usage } from './usage.js';
 
 /** An error as it may be stored and shown: chosen fields only, never a serialised exception. */
 export interface RecordedError {
@@ -51,9 +45,9 @@ export interface CallVerdict {
 }
 
 /**
- * How a reply ended. `stop` and `tool-calls` are the good endings; `pause` asks to be sent back so that the provider can go on with the same turn.
- * `length` was cut at the output limit, `content-filter` and `refusal` were declined. `error` broke off, `other` is a word that is not known, `unknown` is
- * no word at all: these three are failed attempts.
+ * How a reply ended. `stop` and `tool-calls` are the good endings; `pause` asks to be sent back so that the provider
+ * can go on with the same turn. `length` was cut at the output limit, `content-filter` and `refusal` were declined.
+ * `error` broke off, `other` is a word that is not known, `unknown` is no word at all: these three are failed attempts.
  */
 export const FINISH_REASONS = [
   'stop',
@@ -320,6 +314,11 @@ export interface BudgetEntry extends At {
   note?: string;
 }
 
+/**
+ * The facts of a run, in the order in which they were committed. The journal is at once the recovery log, the event
+ * stream and the transcript: each message is stored once, in the entry that brought it. Readers ignore types they do
+ * not know.
+ */
 export type JournalEntry =
   | RunSubmitted
   | HistoryEffects

@@ -6,14 +6,16 @@ export interface JsonObject {
 }
 
 /**
- * Whether a number is certainly the one that was written: beyond ±(2^53 − 1) JSON parsers round integers without a word, and what is too large for a double
- * becomes infinite. Fractions are taken as the nearest double, as everywhere.
+ * Whether a number is certainly the one that was written: beyond ±(2^53 − 1) JSON parsers round integers without a
+ * word, and what is too large for a double becomes infinite. Fractions are taken as the nearest double, as everywhere.
  */
 export function isExactNumber(value: number): boolean {
   return Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
 }
 
-/** Whether a JSON value holds at most so many values, itself and its containers counted. Looks at few more than that. */
+/**
+ * Whether a JSON value holds at most so many values, itself and its containers counted. Looks at few more than that.
+ */
 export function hasAtMost(count: number, value: JsonValue): boolean {
   let left = count - 1;
   const open = [value];
@@ -25,3 +27,53 @@ export function hasAtMost(count: number, value: JsonValue): boolean {
   }
   return left >= 0;
 }
+
+/**
+ * What a value is once it has been through JSON, as results of tools and steps are: a `Date` is text, a missing
+ * property stays missing, `undefined` alone is `null`. What has no JSON form (functions, maps, sets) is `never`, as a
+ * property it is left out.
+ */
+export type JsonOf<T> = unknown extends T
+  ? JsonValue
+  : T extends JsonValue
+    ? T
+    : T extends undefined | void
+      ? null
+      : T extends bigint
+        ? string
+        : T extends Error
+          ? { name: string; message: string }
+          : T extends { toJSON(...args: never[]): infer Form }
+            ? JsonOf<Form>
+            : T extends Formless
+              ? never
+              : T extends readonly unknown[]
+                ? { -readonly [I in keyof T]: JsonOf<T[I]> }
+                : JsonPropertiesOf<T>;
+
+type Formless =
+  | symbol
+  | RegExp
+  | ReadonlyMap<unknown, unknown>
+  | ReadonlySet<unknown>
+  | PromiseLike<unknown>
+  | ((...args: never[]) => unknown);
+
+type JsonPropertiesOf<T> = {
+  [K in keyof T as KeyIf<T, K, never>]: JsonOf<T[K]>;
+} & {
+  [K in keyof T as KeyIf<T, K, undefined>]?: JsonOf<Exclude<T[K], undefined>>;
+} extends infer Properties
+  ? { [K in keyof Properties]: Properties[K] }
+  : never;
+
+/** The key of a property with a JSON form, if it may be missing (`undefined`) or not (`never`). */
+type KeyIf<T, K extends keyof T, Missing> = K extends symbol
+  ? never
+  : [Exclude<T[K], undefined>] extends [Formless]
+    ? never
+    : [Extract<T[K], undefined>] extends [Missing]
+      ? [Missing] extends [Extract<T[K], undefined>]
+        ? K
+        : never
+      : never;

@@ -1,7 +1,3 @@
-/**
- * Messages of a transcript in our own normalised form: what providers need to be asked again, and nothing of their raw bodies.
- * `providerOptions`/`providerMetadata` are opaque to us and returned byte for byte.
- */
 import type { JsonObject, JsonValue } from './json.js';
 
 export interface TextPart {
@@ -32,7 +28,9 @@ export interface ReasoningPart {
 /** A call the model asks for. */
 export interface ToolCallPart {
   type: 'tool-call';
-  /** The provider's id, unless it gave none or one that its conversation has already: unique over the whole transcript. */
+  /**
+   * The provider's id, unless it gave none or one that its conversation has already: unique over the whole transcript.
+   */
   callId: string;
   /** The provider's own id, where `callId` differs. */
   originalCallId?: string;
@@ -93,8 +91,8 @@ export interface UserMessage extends MessageIdentity {
   role: 'user';
   content: UserPart[];
   /**
-   * `steering` for a message that was delivered into a running run; `effects` for the note about what earlier runs of the session did that ended without
-   * an answer.
+   * `steering` for a message that was delivered into a running run; `effects` for the note about what earlier runs of
+   * the session did that ended without an answer.
    */
   kind?: 'steering' | 'effects';
   sender?: string;
@@ -112,4 +110,8 @@ export interface ToolMessage extends MessageIdentity {
   content: ToolResultPart[];
 }
 
+/**
+ * Messages of a transcript in our own normalised form: what providers need to be asked again, and nothing of their raw
+ * bodies. `providerOptions`/`providerMetadata` are opaque to us and returned byte for byte.
+ */
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;

@@ -1,4 +1,3 @@
-/** Cursors of lists: the place of the last row shown, so that rows that come and go elsewhere move nothing. Opaque to callers. */
 import type { Page } from './ports/run-store.port.js';
 import { InvalidCursorError } from '../errors/request.errors.js';
 
@@ -18,6 +17,10 @@ const FIELDS: { readonly [L in ListName]: readonly (keyof Places[L])[] } = {
 /** What ids and places are made of. Anything else is in no row, and databases fail on some of it. */
 const PLACE_TEXT = /^[\x21-\x7e]{1,400}$/;
 
+/**
+ * Cursors of lists: the place of the last row shown, so that rows that come and go elsewhere move nothing. Opaque to
+ * callers.
+ */
 export function cursorAfter<L extends ListName>(list: L, place: Places[L]): string {
   const values = FIELDS[list].map((field) => place[field]);
   return btoa(JSON.stringify([list, ...values]))

@@ -1,4 +1,4 @@
-import { isIdentifier } from './identifier.js';
+import { isIdentifier } from './text.js';
 import { isExactNumber } from './json.js';
 
 export const MAX_METADATA_KEYS = 64;

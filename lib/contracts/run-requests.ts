@@ -1,11 +1,10 @@
 /** What callers of `RunService` give. Every field is checked at run time: bodies reach these types unverified. */
-import type { Actor } from './actor.js';
+import type { Actor, RunMetadata } from './run.js';
 import type { Duration } from './duration.js';
 import type { InteractionStatus } from './interaction.js';
 import type { JsonObject, JsonValue } from './json.js';
 import type { Message } from './message.js';
-import type { AgentReference } from './ports/agent-catalog.port.js';
-import type { RunMetadata } from './run.js';
+import type { AgentReference } from './agent-definition.js';
 import type { RunPhase, RunStatus } from './run-status.js';
 
 /** A message of a prompt in its short form: plain text, or parts. Image and file data may be bytes; they are stored as base64. */

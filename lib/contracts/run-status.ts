@@ -1,8 +1,4 @@
-/**
- * The states of a run and the phase derived from each. A status is stored; a phase never is.
- * Settled statuses are written once per part of a run (I4) and left only by `retry` (failed) or `restart`.
- */
-import type { RecordedText } from './recorded-text.js';
+import type { RecordedText } from './text.js';
 
 /** Every status a run can have. */
 export const RUN_STATUSES = [
@@ -20,6 +16,10 @@ export const RUN_STATUSES = [
   'timed_out',
 ] as const;
 
+/**
+ * The states of a run and the phase derived from each. A status is stored; a phase never is.
+ * Settled statuses are written once per part of a run (I4) and left only by `retry` (failed) or `restart`.
+ */
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
 export const RUN_PHASES = ['queued', 'active', 'suspended', 'settled'] as const;

@@ -1,7 +1,3 @@
-/**
- * Every legal change of a run's status, as data. `changeStatus` of the engine looks a change up here, sets the status and checks its entry;
- * no other code decides what is legal.
- */
 import type { JournalEntryType } from './journal-entry.js';
 import type { RunChange, RunRecord } from './run.js';
 import { RUN_STATUSES, isSettled, type RunStatus } from './run-status.js';
@@ -50,6 +46,10 @@ const TRANSITIONS = {
 /** What can be done to a run. */
 export type RunVerb = keyof typeof TRANSITIONS;
 
+/**
+ * Every legal change of a run's status, as data. `changeStatus` of the engine looks a change up here, sets the status
+ * and checks its entry; no other code decides what is legal.
+ */
 export const RUN_TRANSITIONS: Readonly<Record<RunVerb, RunTransition>> = TRANSITIONS;
 
 /** The transition for a verb from a status, or undefined where it is not legal. */
@@ -59,8 +59,9 @@ export function transitionOf(from: RunStatus, verb: RunVerb): RunTransition | un
 }
 
 /**
- * Whether a store may write this change: the status of a settled run is left only for `pending`, by a retry of a failed run or by a restart
- * that counts itself. Every store asks this for every transition, so that no decider can settle a run twice (I4).
+ * Whether a store may write this change: the status of a settled run is left only for `pending`, by a retry of a failed
+ * run or by a restart that counts itself. Every store asks this for every transition, so that no decider can settle a
+ * run twice (I4).
  */
 export function respectsSettled(run: Pick<RunRecord, 'status' | 'restarts'>, change: RunChange): boolean {
   if (change.status === undefined || !isSettled(run.status)) return true;

@@ -1,14 +1,11 @@
-/** A run as callers of `RunService` and HTTP see it. Points in time are `Date`s, which JSON shows as ISO 8601 text. */
-import type { Actor } from './actor.js';
+import type { Actor, RunError, RunMetadata } from './run.js';
 import type { Interaction } from './interaction.js';
 import type { JournalEntry, JournalEntryType } from './journal-entry.js';
 import type { JsonValue } from './json.js';
-import type { Operation } from './operation.js';
-import type { RecoveryPolicy } from './recovery-policy.js';
-import type { RunError, RunMetadata } from './run.js';
+import type { Operation, UsageTotals } from './operation.js';
+import type { RecoveryPolicy } from './policies.js';
 import type { Attention, RunPhase, RunStatus, WaitReason } from './run-status.js';
-import type { UsageTotals } from './usage.js';
-import type { RecordedText } from './recorded-text.js';
+import type { RecordedText } from './text.js';
 
 export interface RunLeaseView {
   owner: string;
@@ -34,6 +31,7 @@ export type InteractionView = Omit<Interaction, 'createdAt' | 'expiresAt' | 'dec
   decidedAt?: Date;
 };
 
+/** A run as callers of `RunService` and HTTP see it. Points in time are `Date`s, which JSON shows as ISO 8601 text. */
 export interface Run {
   id: string;
   agent: string;
@@ -121,7 +119,9 @@ type TimesAsText<Entry> = {
   [K in keyof Entry]: K extends 'at' | `${string}At` ? (Entry[K] extends number ? string : string | null) : Entry[K];
 };
 
-/** What `projection: 'lifecycle'` leaves of it: chosen facts such as keys, attempts, codes and counts, never content. */
+/**
+ * What `projection: 'lifecycle'` leaves of it: chosen facts such as keys, attempts, codes and counts, never content.
+ */
 export type LifecycleRunEvent = ReadEvent<JournalEntryType, Record<string, string | number | boolean | null>>;
 
 interface ReadEvent<Type, Data> {

@@ -1,14 +1,8 @@
-/**
- * A run as the store keeps it: the header row plus the running totals of its last journal row.
- * Times are epoch milliseconds by the database clock. Null means "not (yet) so", never "unknown".
- */
-import type { Actor } from './actor.js';
 import type { JsonValue } from './json.js';
-import type { RecordedText } from './recorded-text.js';
-import type { RecoveryPolicy } from './recovery-policy.js';
-import type { RetryPolicy } from './retry-policy.js';
+import type { RecordedText } from './text.js';
+import type { RecoveryPolicy, RetryPolicy } from './policies.js';
 import type { Attention, RunStatus, WaitReason } from './run-status.js';
-import type { UsageTotals } from './usage.js';
+import type { UsageTotals } from './operation.js';
 
 /** Version of the journal's form that this package writes; an older engine refuses to run a newer one. */
 export const CONTRACT_VERSION = 1;
@@ -54,7 +48,9 @@ export interface WakeNote {
   leaseRemainingMs?: number;
 }
 
-/** A stop that a caller wants of a run with an owner. Noted on the row; the owner journals it, or whoever takes it off. */
+/**
+ * A stop that a caller wants of a run with an owner. Noted on the row; the owner journals it, or whoever takes it off.
+ */
 export interface InterruptRequest {
   /** Epoch ms. */
   at: number;
@@ -78,6 +74,10 @@ export interface RunTotals {
   usage: UsageTotals;
 }
 
+/**
+ * A run as the store keeps it: the header row plus the running totals of its last journal row.
+ * Times are epoch milliseconds by the database clock. Null means "not (yet) so", never "unknown".
+ */
 export interface RunRecord {
   id: string;
   kind: 'agent';
@@ -178,7 +178,10 @@ export type RunChange = Partial<
 export interface SessionRecord {
   id: string;
   mode: SessionMode;
-  /** Whose session it is, from its first run; compared with every later start that names an owner. Null: its first run named none. */
+  /**
+   * Whose session it is, from its first run; compared with every later start that names an owner. Null: its first run
+   * named none.
+   */
   owner: string | null;
   /** Serial: the unfinished run that holds the session. Parallel: always null. */
   headRunId: string | null;
@@ -212,3 +215,9 @@ export type RunSummary = Pick<
   | 'startedAt'
   | 'finishedAt'
 >;
+
+/** Who acts: from the host's authentication, never from a request body. */
+export interface Actor {
+  id: string;
+  roles?: string[];
+}

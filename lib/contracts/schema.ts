@@ -1,7 +1,6 @@
 import { InvalidRequestError } from '../errors/request.errors.js';
-import { isBlankText } from './blank-text.js';
+import { isBlankText, isIdentifier, MAX_IDENTIFIER } from './text.js';
 import { DURATION_RULE, durationMs } from './duration.js';
-import { isIdentifier, MAX_IDENTIFIER } from './identifier.js';
 import { readInstant } from './iso-time.js';
 import { metadataProblems, MAX_METADATA_KEYS } from './run-metadata.js';
 import type { RunMetadata } from './run.js';

@@ -21,7 +21,8 @@ export function isSpent({ status }: Pick<Interaction, 'status'>): boolean {
 }
 
 /**
- * I7: a decision binds once. A pending interaction may become anything; a decided one may only be used up or withdrawn, with its digest and decision unchanged.
+ * I7: a decision binds once. A pending interaction may become anything; a decided one may only be used up or withdrawn,
+ * with its digest and decision unchanged.
  * @throws StoreConflictError
  */
 export function requireReplaceable(stored: Interaction, given: Interaction): void {

@@ -1,4 +1,4 @@
-import type { RecoveryPolicy } from '../contracts/recovery-policy.js';
+import type { RecoveryPolicy } from '../contracts/policies.js';
 import { InvalidConfigurationError } from '../errors/configuration.errors.js';
 import { AGENT_TOOL_METADATA } from './agent-runs-metadata.tokens.js';
 import type { AgentToolDecorator, AgentToolOptions } from './agent-tool.options.js';

@@ -1,8 +1,8 @@
-import type { Actor } from '../contracts/actor.js';
+import type { Actor } from '../contracts/run.js';
 import type { Duration } from '../contracts/duration.js';
-import type { JsonOf } from '../contracts/json-of.js';
+import type { JsonOf } from '../contracts/json.js';
 import type { ToolContext } from '../contracts/ports/tool-caller.port.js';
-import type { RecoveryPolicy } from '../contracts/recovery-policy.js';
+import type { RecoveryPolicy } from '../contracts/policies.js';
 import type { JsonSchema, ToolInputOf, ToolSchemaSource, ToolValueOf } from './tool-value.js';
 
 /** What an approver is told. */

@@ -1,5 +1,5 @@
 import { applyDecorators, Injectable, SetMetadata } from '@nestjs/common';
-import type { RunObserver } from '../contracts/ports/run-observer.port.js';
+import type { RunObserver } from '../contracts/ports/host.port.js';
 import { OBSERVE_RUNS_METADATA } from './agent-runs-metadata.tokens.js';
 
 /**

@@ -1,5 +1,5 @@
 import { applyDecorators, Injectable, SetMetadata } from '@nestjs/common';
-import type { ApprovalResolver } from '../contracts/ports/approval-resolver.port.js';
+import type { ApprovalResolver } from '../contracts/ports/host.port.js';
 import { RESOLVE_APPROVALS_METADATA } from './agent-runs-metadata.tokens.js';
 
 /**

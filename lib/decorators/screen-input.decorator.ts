@@ -1,5 +1,5 @@
 import { applyDecorators, Injectable, SetMetadata } from '@nestjs/common';
-import type { InputGuardrail } from '../contracts/ports/input-guardrail.port.js';
+import type { InputGuardrail } from '../contracts/ports/host.port.js';
 import { SCREEN_INPUT_METADATA } from './agent-runs-metadata.tokens.js';
 
 /**

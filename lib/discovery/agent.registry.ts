@@ -1,6 +1,5 @@
 /** Keeps what was registered (port AgentCatalog). Filled once in `onModuleInit`, fixed from then on. */
-import type { AgentDefinition, Offer } from '../contracts/agent-definition.js';
-import type { AgentCatalog, AgentReference } from '../contracts/ports/agent-catalog.port.js';
+import type { AgentCatalog, AgentDefinition, AgentReference, Offer } from '../contracts/agent-definition.js';
 import { highestVersion } from './dotted-version.js';
 
 type AgentClass = Exclude<AgentReference, string>;

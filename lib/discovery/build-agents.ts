@@ -1,8 +1,8 @@
 /** From what the explorer found to agent definitions; everything wrong with them becomes a problem. */
 import type { AgentDefinition, Instructions } from '../contracts/agent-definition.js';
-import { isIdentifier } from '../contracts/identifier.js';
+import { isIdentifier } from '../contracts/text.js';
 import type { ModelClient } from '../contracts/ports/model-client.port.js';
-import { DEFAULT_RETRY_POLICY, type RetryPolicy } from '../contracts/retry-policy.js';
+import { DEFAULT_RETRY_POLICY, type RetryPolicy } from '../contracts/policies.js';
 import type { AgentLimits, AgentOptions, ModelRetryOptions } from '../decorators/agent.options.js';
 import type { RegisteredAgent } from './agent.registry.js';
 import { checkModelSettings, checkToolChoice } from './check-model-settings.js';

@@ -1,7 +1,7 @@
 /** From what the explorer found to tool definitions; everything wrong with them becomes a problem. */
 import type { InterruptedToolCall } from '../contracts/ports/tool-caller.port.js';
-import { RECOVERY_POLICIES, type RecoveryPolicy } from '../contracts/recovery-policy.js';
-import type { ToolDefinition } from '../contracts/tool-definition.js';
+import { RECOVERY_POLICIES, type RecoveryPolicy } from '../contracts/policies.js';
+import type { ToolDefinition } from '../contracts/agent-definition.js';
 import type { AgentToolOptions } from '../decorators/agent-tool.options.js';
 import { NestToolCaller } from '../tools/nest-tool-caller.js';
 import { compileToolSchema } from '../tools/schema/compile-tool-schema.js';

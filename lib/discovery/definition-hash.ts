@@ -2,11 +2,10 @@
  * The hash over everything an agent's behaviour depends on, and over nothing that only limits it: raising a timeout must not strand runs.
  * Neither the order of tools nor that of keys and `required` lists matters.
  */
-import type { Instructions } from '../contracts/agent-definition.js';
+import type { Instructions, ToolDefinition } from '../contracts/agent-definition.js';
 import type { JsonObject, JsonValue } from '../contracts/json.js';
-import type { Digester } from '../contracts/ports/digester.port.js';
+import type { Digester } from '../contracts/ports/system.port.js';
 import type { ModelSettings, ToolChoice } from '../contracts/ports/model-client.port.js';
-import type { ToolDefinition } from '../contracts/tool-definition.js';
 
 export interface HashedAgent {
   instructions: Instructions;

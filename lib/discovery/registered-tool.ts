@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '../contracts/tool-definition.js';
+import type { ToolDefinition } from '../contracts/agent-definition.js';
 import type { ToolHost } from '../tools/tool-host.js';
 import type { BrokenTool } from './registration.explorer.js';
 

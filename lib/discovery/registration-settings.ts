@@ -1,8 +1,7 @@
-import type { Clock } from '../contracts/ports/clock.port.js';
-import type { Digester } from '../contracts/ports/digester.port.js';
+import type { Clock, Digester } from '../contracts/ports/system.port.js';
 import type { ModelClient } from '../contracts/ports/model-client.port.js';
 import type { StoreTraits } from '../contracts/ports/run-store.port.js';
-import type { ToolDefinition } from '../contracts/tool-definition.js';
+import type { ToolDefinition } from '../contracts/agent-definition.js';
 import type { AgentLimits } from '../decorators/agent.options.js';
 import type { Duration } from '../contracts/duration.js';
 

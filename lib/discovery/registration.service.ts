@@ -1,9 +1,7 @@
 /** Explores, checks and builds, once, in `onModuleInit`. All problems of one boot come out together. */
 import { Inject, Injectable } from '@nestjs/common';
 import { ApplicationConfig, ExternalContextCreator, ModulesContainer, type NestContainer } from '@nestjs/core';
-import type { ApprovalResolver } from '../contracts/ports/approval-resolver.port.js';
-import type { InputGuardrail } from '../contracts/ports/input-guardrail.port.js';
-import type { RunObserver } from '../contracts/ports/run-observer.port.js';
+import type { ApprovalResolver, InputGuardrail, RunObserver } from '../contracts/ports/host.port.js';
 import { ToolEnhancerResolver } from '../tools/tool-enhancers.js';
 import type { RegisteredAgent } from './agent.registry.js';
 import { buildAgents } from './build-agents.js';

@@ -1,9 +1,5 @@
-/**
- * The built-in tool by which a model asks people. It has no method: the call itself is the ask, and the answers are its result. An agent has it by
- * naming it among its tools.
- */
 import type { JsonObject } from '../contracts/json.js';
-import type { ToolDefinition } from '../contracts/tool-definition.js';
+import type { ToolDefinition } from '../contracts/agent-definition.js';
 import { readQuestions } from './values/read-questions.js';
 
 /** The name under which an agent gets the built-in tool: `tools: [ASK_USER, OrderTools]`. */
@@ -38,6 +34,10 @@ const INPUT_SCHEMA: JsonObject = {
   },
 };
 
+/**
+ * The built-in tool by which a model asks people. It has no method: the call itself is the ask, and the answers are its
+ * result. An agent has it by naming it among its tools.
+ */
 export function askUserTool(): ToolDefinition {
   return {
     name: ASK_USER,

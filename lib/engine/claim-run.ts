@@ -1,11 +1,7 @@
-/**
- * The claim: one guarded write that makes a worker the owner of a run under a new attempt. Taking over from an expired owner is the same claim.
- * Pure decider; also the place where a run that keeps losing its owners is handed to a person instead.
- */
 import type { JournalEntry } from '../contracts/journal-entry.js';
 import type { UserMessage } from '../contracts/message.js';
 import type { LockedRun, RunWrites, TransitionDecision } from '../contracts/ports/run-store.port.js';
-import { backoff } from '../contracts/retry-policy.js';
+import { backoff } from '../contracts/policies.js';
 import type { ClaimCause, RunChange, WakeNote } from '../contracts/run.js';
 import type { Attention } from '../contracts/run-status.js';
 import { isAwaited, takenUp } from './interactions.js';
@@ -52,6 +48,11 @@ export function recoveriesAfter(locked: LockedRun): number {
   return progressed ? 1 : run.recoveries + 1;
 }
 
+/**
+ * The claim: one guarded write that makes a worker the owner of a run under a new attempt. Taking over from an expired
+ * owner is the same claim. Pure decider; also the place where a run that keeps losing its owners is handed to a person
+ * instead.
+ */
 export function decideClaim(locked: LockedRun, options: ClaimOptions): TransitionDecision<ClaimResult> {
   const { run, lease, now } = locked;
   if (!isClaimable(locked)) return { result: { outcome: 'lost' } };
@@ -105,8 +106,9 @@ export function decideClaim(locked: LockedRun, options: ClaimOptions): Transitio
 }
 
 /**
- * A run that this worker owns and does not execute is put back: at once when the answer of its claim was lost. An attempt that could not write how it ended
- * counts as a lost owner, because the next one may end in the same way: it is tried after a pause that doubles, and `maxRecoveries` times at most.
+ * A run that this worker owns and does not execute is put back: at once when the answer of its claim was lost. An
+ * attempt that could not write how it ended counts as a lost owner, because the next one may end in the same way: it is
+ * tried after a pause that doubles, and `maxRecoveries` times at most.
  */
 export function decidePutBack(
   locked: LockedRun,
@@ -180,7 +182,9 @@ function claimEntry({ run, lease, now }: LockedRun, attempt: number, options: Cl
   };
 }
 
-/** Active time of an owner that the run is taken from: one that vanished was active up to the end of its lease at most. */
+/**
+ * Active time of an owner that the run is taken from: one that vanished was active up to the end of its lease at most.
+ */
 export function activeTimeOfOwner({ run, lease, now }: LockedRun): number {
   if (run.status !== 'running' || run.claimedAt === null) return 0;
   return Math.max(0, Math.min(now, lease?.expiresAt ?? run.claimedAt) - run.claimedAt);

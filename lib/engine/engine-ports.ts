@@ -1,14 +1,7 @@
-import type { AgentCatalog } from '../contracts/ports/agent-catalog.port.js';
-import type { ApprovalResolver } from '../contracts/ports/approval-resolver.port.js';
-import type { Clock } from '../contracts/ports/clock.port.js';
-import type { Digester } from '../contracts/ports/digester.port.js';
-import type { EngineLog } from '../contracts/ports/engine-log.port.js';
-import type { InputGuardrail } from '../contracts/ports/input-guardrail.port.js';
-import type { IdSource } from '../contracts/ports/id-source.port.js';
-import type { RunScope } from '../contracts/ports/run-scope.port.js';
-import type { RunObserver } from '../contracts/ports/run-observer.port.js';
+import type { AgentCatalog } from '../contracts/agent-definition.js';
+import type { ApprovalResolver, InputGuardrail, RunObserver } from '../contracts/ports/host.port.js';
+import type { Clock, Digester, EngineLog, IdSource, RunScope } from '../contracts/ports/system.port.js';
 import type { RunStore } from '../contracts/ports/run-store.port.js';
-import type { EngineOptions } from './engine-options.js';
 
 /** Everything the engine is given from outside. Time, ids, chance and the store come in here and nowhere else. */
 export interface EnginePorts {
@@ -28,4 +21,66 @@ export interface EnginePorts {
   options: EngineOptions;
   /** Awaited before a run is accepted, where the application is not up yet; null once it is. */
   beforeStart: (() => Promise<void>) | null;
+}
+
+/** The engine's settings, durations in ms. The module room turns the host's options into these. */
+export interface EngineOptions {
+  /** False: this process starts, reads and answers, and never claims. */
+  worker: boolean;
+  /** Part of the worker's id, for people. */
+  workerName: string;
+  /** How long a worker's lease lasts; renewed every third of it. */
+  leaseMs: number;
+  /**
+   * How often a worker looks for runs that other processes made claimable; it backs off to `pollIdleMs` while there are
+   * none.
+   */
+  pollMs: number;
+  pollIdleMs: number;
+  /** Runs executed at a time in this process. */
+  maxConcurrentRuns: number;
+  /** How long a shutdown waits for calls in flight before it aborts them. */
+  shutdownTimeoutMs: number;
+  /** Claims after lost leases without a committed result in between, before a person is asked. */
+  maxRecoveries: number;
+  /** How long a claimable run may go unoffered by every live worker. */
+  unknownVersionAfterMs: number;
+  /** Pending and queued runs accepted, over all processes. */
+  maxPendingRuns: number;
+  /** Operations of one run. */
+  maxOperations: number;
+  /** Bytes of JSON text of one prompt, result or reply. */
+  maxPayloadBytes: number;
+  /** Default life of an ask; null = for ever. */
+  approvalExpiresMs: number | null;
+  /** Whether a run goes on by itself when its last ask is decided; `manual`: it waits for `resume`. */
+  resumeAfterAnswers: 'automatic' | 'manual';
+  /** Told once when the store broke a promise and this process's worker stopped for good. */
+  onStoreFailure: ((error: Error) => void) | null;
+}
+
+export const DEFAULT_ENGINE_OPTIONS: Readonly<EngineOptions> = Object.freeze({
+  worker: true,
+  workerName: 'worker',
+  leaseMs: 60_000,
+  pollMs: 1_000,
+  pollIdleMs: 5_000,
+  maxConcurrentRuns: 10,
+  shutdownTimeoutMs: 7_000,
+  maxRecoveries: 5,
+  unknownVersionAfterMs: 60_000,
+  maxPendingRuns: 10_000,
+  maxOperations: 10_000,
+  maxPayloadBytes: 16 * 1024 * 1024,
+  approvalExpiresMs: 86_400_000,
+  resumeAfterAnswers: 'automatic',
+  onStoreFailure: null,
+});
+
+/**
+ * The largest payload of a store: it may stand in a commit twice, e.g. a call's arguments as the model gave them and as
+ * they are executed.
+ */
+export function maxPayloadIn(maxCommitBytes = Infinity): number {
+  return Math.floor(maxCommitBytes / 2);
 }

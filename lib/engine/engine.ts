@@ -1,11 +1,9 @@
-/** Puts the engine together from its ports: the one place that knows every part. Plain TypeScript; the module room wraps it for Nest. */
 import type { EnginePorts } from './engine-ports.js';
 import { JournalFold } from './journal/fold-journal.js';
 import { LifecyclePublisher } from './lifecycle-publisher.js';
 import { PendingLimit } from './pending-limit.js';
-import { RunMetrics } from './run-metrics.js';
+import { RunMetrics, RunService } from './run-service.js';
 import { RunRecovery } from './run-recovery.js';
-import { RunService } from './run-service.js';
 import { RunSignals } from './run-signals.js';
 import { RunWaits } from './run-waits.js';
 import { RunWorker } from './run-worker.js';
@@ -31,6 +29,10 @@ export interface Engine {
   answered(ms: number): Promise<void>;
 }
 
+/**
+ * Puts the engine together from its ports: the one place that knows every part. Plain TypeScript; the module room wraps
+ * it for Nest.
+ */
 export function createEngine(ports: EnginePorts): Engine {
   const fold = new JournalFold(ports.digester);
   const signals = new RunSignals(ports.clock);

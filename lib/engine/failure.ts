@@ -1,6 +1,5 @@
-import type { Clock } from '../contracts/ports/clock.port.js';
-import type { IdSource } from '../contracts/ports/id-source.port.js';
-import { backoff } from '../contracts/retry-policy.js';
+import type { Clock, IdSource } from '../contracts/ports/system.port.js';
+import { backoff } from '../contracts/policies.js';
 import { AgentRunsError } from '../errors/agent-runs.error.js';
 import type { ErrorCode } from '../errors/error-code.js';
 

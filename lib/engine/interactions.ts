@@ -1,11 +1,7 @@
-/**
- * Asks of a run: built from the call as it will be executed and bound to its digest (I7), committed before anybody is told, taken up by the run
- * exactly once. Pure; who may decide and when is decided in verbs/answer-interaction.
- */
 import type { Interaction, InteractionDecision, InteractionStatus, Question } from '../contracts/interaction.js';
 import type { InteractionDecided, JournalEntry } from '../contracts/journal-entry.js';
 import type { JsonObject } from '../contracts/json.js';
-import type { Digester } from '../contracts/ports/digester.port.js';
+import type { Digester } from '../contracts/ports/system.port.js';
 import type { LockedRun } from '../contracts/ports/run-store.port.js';
 import type { RunRecord } from '../contracts/run.js';
 import type { CallState, RunState } from './journal/run-state.js';
@@ -83,7 +79,10 @@ export function interactionDigest(
   return digester.digest(digester.canonical(bound));
 }
 
-/** Derived from run, operation and ordinal, so that a repeated ask is the same ask. One that was withdrawn stays so (I7): the next has an id of its own. */
+/**
+ * Derived from run, operation and ordinal, so that a repeated ask is the same ask. One that was withdrawn stays so
+ * (I7): the next has an id of its own.
+ */
 export function deriveInteractionId(
   ask: InteractionDraft,
   call: InteractionCall,
@@ -99,6 +98,10 @@ export function isApprovalGate({ ordinal }: Interaction): boolean {
   return ordinal === 0;
 }
 
+/**
+ * Asks of a run: built from the call as it will be executed and bound to its digest (I7), committed before anybody is
+ * told, taken up by the run exactly once. Pure; who may decide and when is decided in verbs/answer-interaction.
+ */
 export function buildInteraction(
   ask: InteractionDraft,
   call: InteractionCall,
@@ -176,7 +179,10 @@ export function finishesCall(asked: Interaction, isFromMethod: boolean): boolean
   return asked.kind === 'question' || ('decision' in asked.decision && asked.decision.decision === 'deny');
 }
 
-/** Decisions that were made while the run was executed, for its owner to take up (architecture, "Who may append"): as many as one commit takes. */
+/**
+ * Decisions that were made while the run was executed, for its owner to take up (architecture, "Who may append"): as
+ * many as one commit takes.
+ */
 export function decisionsToTakeUp(
   locked: LockedRun,
   state: RunState,

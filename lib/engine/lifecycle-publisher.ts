@@ -1,16 +1,16 @@
-/**
- * Tells what was committed, after its commit, in order per run (I2). A failing observer is logged and changes nothing; a slow one delays
- * only the observers' own queue of that run.
- */
 import type { JournalEntry } from '../contracts/journal-entry.js';
-import type { LifecycleEvent, RunObserver } from '../contracts/ports/run-observer.port.js';
+import type { LifecycleEvent, RunObserver } from '../contracts/ports/host.port.js';
 import type { RunWrites } from '../contracts/ports/run-store.port.js';
 import type { RunRecord } from '../contracts/run.js';
 import type { EnginePorts } from './engine-ports.js';
-import { lifecycleFacts } from './event-projection.js';
+import { lifecycleFacts } from './run-presenter.js';
 import type { RunSignals } from './run-signals.js';
 import { thrownStack } from './values/thrown-stack.js';
 
+/**
+ * Tells what was committed, after its commit, in order per run (I2). A failing observer is logged and changes nothing;
+ * a slow one delays only the observers' own queue of that run.
+ */
 export class LifecyclePublisher {
   /** The tail of each run's queue of asynchronous observers. */
   private readonly tails = new Map<string, Promise<void>>();

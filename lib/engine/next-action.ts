@@ -1,12 +1,7 @@
-/**
- * What a run does next, decided from its folded journal alone. Pure: no clock, no store, nothing of the user's code.
- * Kept here: I1 (the caller commits the intents this names before acting) and I5 (no model request while a call owes its result).
- */
 import type { JsonValue } from '../contracts/json.js';
 import type { RunError } from '../contracts/run.js';
 import type { Attention, WaitReason } from '../contracts/run-status.js';
-import { latestText } from './journal/past-part.js';
-import type { CallState, RunState } from './journal/run-state.js';
+import { latestText, type CallState, type RunState } from './journal/run-state.js';
 import { recordedFailure, recordedText } from './values/recorded-error.js';
 
 export type NextAction =
@@ -38,6 +33,11 @@ export interface ActionFacts {
   isExclusive: (call: CallState) => boolean;
 }
 
+/**
+ * What a run does next, decided from its folded journal alone. Pure: no clock, no store, nothing of the user's code.
+ * Kept here: I1 (the caller commits the intents this names before acting) and I5 (no model request while a call owes
+ * its result).
+ */
 export function nextAction(state: RunState, facts: ActionFacts): NextAction {
   if (state.drift !== null) return { do: 'call_attention', attention: driftAttention(state.drift) };
   const open = state.calls.filter((call) => call.status !== 'done');
@@ -67,7 +67,8 @@ function openCalls(state: RunState, open: CallState[], facts: ActionFacts): Next
   const held = startable.length > 0 ? heldBack(state, facts) : null;
   if (startable.length > 0 && !held) return { do: 'start_calls', calls: startable };
   if (facts.inFlight.size > 0) return { do: 'await' };
-  // A call that is begun, and not executed here, should have been decided by the recovery: a person rather than a wait for nobody.
+  // A call that is begun, and not executed here, should have been decided by the recovery: a person rather than a wait
+  // for nobody.
   const blocked = open.filter((call) => call.status === 'uncertain' || call.status === 'started');
   if (blocked.length > 0) return { do: 'call_attention', attention: uncertainAttention(blocked) };
   if (isUnmeasured(state, facts)) return unmeasured(state);
@@ -141,7 +142,10 @@ function unfinishedModel(state: RunState, facts: ActionFacts): NextAction {
   return { do: 'call_model', key: model.key, attempt: model.attempts + 1 };
 }
 
-/** What a recorded reply leads to whose calls (if any) are all answered; null = the loop goes on. Replies that ended badly are failed attempts instead. */
+/**
+ * What a recorded reply leads to whose calls (if any) are all answered; null = the loop goes on. Replies that ended
+ * badly are failed attempts instead.
+ */
 function endOfReply(state: RunState, facts: ActionFacts): NextAction | null {
   if (state.finishReason === 'pause' || state.calls.length > 0 || state.messages.at(-1)?.role !== 'assistant')
     return null;

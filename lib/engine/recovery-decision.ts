@@ -1,8 +1,5 @@
-/**
- * What to do about a tool call that was begun and has no result. Pure; the policy is the stricter of the stored and the current one (I8).
- */
 import type { OperationInterruption } from '../contracts/operation.js';
-import { stricterPolicy, type RecoveryPolicy } from '../contracts/recovery-policy.js';
+import { stricterPolicy, type RecoveryPolicy } from '../contracts/policies.js';
 
 export type RecoveryDecision =
   /** Run it again under the same operation id. */
@@ -28,6 +25,10 @@ export interface UncertainCall {
   attempts: number;
 }
 
+/**
+ * What to do about a tool call that was begun and has no result. Pure; the policy is the stricter of the stored and the
+ * current one (I8).
+ */
 export function decideRecovery(call: UncertainCall): RecoveryDecision {
   const policy = stricterPolicy(call.stored, call.current ?? call.stored);
   const timedOut = call.interruptedBy === 'timeout';

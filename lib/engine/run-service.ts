@@ -1,7 +1,4 @@
-/**
- * What a host injects to work with runs. A facade: each verb lives in verbs/, next to what it decides.
- * Errors are those of lib/errors/request (the caller's to mend) and StoreUnavailableError (try again); a pause of a run is a value, never an error.
- */
+import type { RunStore, StoreMetrics } from '../contracts/ports/run-store.port.js';
 import type { Message } from '../contracts/message.js';
 import type {
   BudgetDecision,
@@ -53,6 +50,11 @@ export interface PeopleVerbs {
   budget: RunBudget;
 }
 
+/**
+ * What a host injects to work with runs. A facade: each verb lives in verbs/, next to what it decides. Errors are those
+ * of lib/errors/request (the caller's to mend) and StoreUnavailableError (try again); a pause of a run is a value,
+ * never an error.
+ */
 export class RunService {
   constructor(
     private readonly ports: EnginePorts,
@@ -64,9 +66,11 @@ export class RunService {
   ) {}
 
   /**
-   * Commits a run and returns at once. With `transaction` the run joins the host's transaction and exists only if that commits.
-   * The same `requestId` with the same input again returns the first run, marked `deduplicated`; to another actor, or outside of its session, it is a conflict.
-   * @throws ForbiddenError when the session belongs to another owner, InvalidRequestError, AgentNotFoundError, SessionBusyError, RequestConflictError, RunExistsError, TooManyPendingError, PayloadTooLargeError
+   * Commits a run and returns at once. With `transaction` the run joins the host's transaction and exists only if that
+   * commits. The same `requestId` with the same input again returns the first run, marked `deduplicated`; to another
+   * actor, or outside of its session, it is a conflict.
+   * @throws ForbiddenError when the session belongs to another owner, InvalidRequestError, AgentNotFoundError,
+   * SessionBusyError, RequestConflictError, RunExistsError, TooManyPendingError, PayloadTooLargeError
    */
   async start(options: StartOptions, context?: StartContext): Promise<Run> {
     const { run, created } = await this.starting.start(options, context);
@@ -84,8 +88,9 @@ export class RunService {
   }
 
   /**
-   * `start`, then `result`; as it was accepted where the store stops answering meanwhile. Not with a transaction: nothing runs before that commits.
-   * While this process shuts down it does not wait: look at `phase`. Give a `requestId`, so that a caller who never got the answer may ask again.
+   * `start`, then `result`; as it was accepted where the store stops answering meanwhile. Not with a transaction:
+   * nothing runs before that commits. While this process shuts down it does not wait: look at `phase`. Give a
+   * `requestId`, so that a caller who never got the answer may ask again.
    */
   startAndWait(options: StartOptions, wait?: WaitOptions): Promise<Run> {
     // Before the start, so that a run which starts it leaves it its slot.
@@ -123,13 +128,17 @@ export class RunService {
     return this.reading.messages(runId);
   }
 
-  /** The history that the next run of a session would see; empty for an unknown session. @throws ForbiddenError for a session of another owner */
+  /**
+   * The history that the next run of a session would see; empty for an unknown session. @throws ForbiddenError for a
+   * session of another owner
+   */
   sessionMessages(sessionId: string, options?: SessionMessagesOptions): Promise<Message[]> {
     return this.reading.sessionMessages(sessionId, options);
   }
 
   /**
-   * Resolves when the run is settled or suspended, when the wait ends, or when this process shuts down; then with the state it has. Giving up touches nothing.
+   * Resolves when the run is settled or suspended, when the wait ends, or when this process shuts down; then with the
+   * state it has. Giving up touches nothing.
    */
   result(runId: string, wait?: WaitOptions): Promise<Run> {
     return this.reading.result(runId, wait);
@@ -156,7 +165,8 @@ export class RunService {
   }
 
   /**
-   * Tries a failed run, or one that needs attention, again: results are kept, and a request that failed or whose reply ended badly is made again.
+   * Tries a failed run, or one that needs attention, again: results are kept, and a request that failed or whose reply
+   * ended badly is made again.
    * @throws IllegalTransitionError also where the run's turn limit is used up and no higher `maxTurns` is given
    * @throws VersionUnavailableError, InvalidRequestError
    */
@@ -178,9 +188,10 @@ export class RunService {
   }
 
   /**
-   * Decides an ask exactly once; the run goes on by itself when it was the last open one. With `roles` the ask's `approverRole` must be
-   * among them; without, the caller is trusted to have looked.
-   * @throws InteractionNotFoundError, ForbiddenError, AlreadyDecidedError, InteractionExpiredError, InvalidAnswerError, InvalidArgumentsError, InvalidRequestError
+   * Decides an ask exactly once; the run goes on by itself when it was the last open one. With `roles` the ask's
+   * `approverRole` must be among them; without, the caller is trusted to have looked.
+   * @throws InteractionNotFoundError, ForbiddenError, AlreadyDecidedError, InteractionExpiredError, InvalidAnswerError,
+   * InvalidArgumentsError, InvalidRequestError
    */
   async respond(runId: string, interactionId: string, response: InteractionResponse): Promise<InteractionView> {
     return presentInteraction(await this.verbs.answering.respond(runId, interactionId, response));
@@ -241,5 +252,15 @@ export class RunService {
       described.versions.push({ version: agent.version, hash: agent.hash, tools });
     }
     return [...byName.values()];
+  }
+}
+
+/** Figures for dashboards and alarms, from bounded queries; no ids, no content. */
+export class RunMetrics {
+  constructor(private readonly store: RunStore) {}
+
+  /** @throws StoreUnavailableError */
+  read(): Promise<StoreMetrics> {
+    return this.store.metrics();
   }
 }

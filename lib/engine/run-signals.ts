@@ -1,4 +1,4 @@
-import type { Clock } from '../contracts/ports/clock.port.js';
+import type { Clock } from '../contracts/ports/system.port.js';
 
 /** Wakes waiters of this process when a run moved. Moves by other processes are found by polling. */
 export class RunSignals {

@@ -2,10 +2,12 @@
  * Runs whose own code waits for another run in this process. They take no slot meanwhile: otherwise as many of them as there are slots would wait for
  * runs that nobody can execute.
  */
-import type { RunScope, ScopedCall } from '../contracts/ports/run-scope.port.js';
+import type { RunScope, ScopedCall } from '../contracts/ports/system.port.js';
 import { InvalidRequestError, TooManyPendingError } from '../errors/request.errors.js';
 
-/** Runs that wait at a time, for each slot: what waits holds memory, and a run that starts a run without end has to end. */
+/**
+ * Runs that wait at a time, for each slot: what waits holds memory, and a run that starts a run without end has to end.
+ */
 const MAX_WAITING_PER_SLOT = 10;
 
 /** The call that waits, and for which run, once that is known. */
@@ -14,6 +16,10 @@ interface Wait {
   awaited: string | null;
 }
 
+/**
+ * Runs whose own code waits for another run in this process. They take no slot meanwhile: otherwise as many of them as
+ * there are slots would wait for runs that nobody can execute.
+ */
 export class RunWaits {
   private readonly waits = new Set<Wait>();
   private readonly most: number;

@@ -1,5 +1,5 @@
 import type { HeldRunState } from '../contracts/ports/run-store.port.js';
-import type { RecordedText } from '../contracts/recorded-text.js';
+import type { RecordedText } from '../contracts/text.js';
 import type { RunStatus } from '../contracts/run-status.js';
 import type { WorkerStatus } from '../contracts/run-view.js';
 import { endedWithin } from './timed-call.js';

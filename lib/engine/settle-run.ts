@@ -1,7 +1,3 @@
-/**
- * How a running attempt leaves the run: settled, waiting, backing off, needing attention or handed over. Pure deciders for the store's locked
- * transaction (I3, I4). Each is safe to repeat after a COMMIT whose answer was lost: it recognises its own work.
- */
 import type { JournalEntry } from '../contracts/journal-entry.js';
 import type { InboxMessage, Interaction } from '../contracts/interaction.js';
 import type { LockedRun, RunWrites, TransitionDecision } from '../contracts/ports/run-store.port.js';
@@ -62,6 +58,11 @@ export interface ExitResult {
   leavesMessages?: boolean;
 }
 
+/**
+ * How a running attempt leaves the run: settled, waiting, backing off, needing attention or handed over. Pure deciders
+ * for the store's locked transaction (I3, I4). Each is safe to repeat after a COMMIT whose answer was lost: it
+ * recognises its own work.
+ */
 export function decideExit(locked: LockedRun, exit: ExitTransition): TransitionDecision<ExitResult> {
   const { run, now } = locked;
   const target = exit.verb === null ? 'running' : transitionOf('running', exit.verb)?.to;
@@ -117,7 +118,10 @@ export function decideExit(locked: LockedRun, exit: ExitTransition): TransitionD
   };
 }
 
-/** A run that is still ours and ahead of what we know can only have been moved by an earlier try of this very transaction. */
+/**
+ * A run that is still ours and ahead of what we know can only have been moved by an earlier try of this very
+ * transaction.
+ */
 function isOwnWork({ run }: LockedRun, exit: ExitTransition, target: RunStatus | undefined, added: number): boolean {
   if (run.status === 'running')
     return (exit.verb === null || exit.unlessContinued !== undefined) && run.sequence > exit.sequence;
@@ -174,7 +178,8 @@ export function settlement(
 export function withdrawInbox({ inbox }: LockedRun, entries: JournalEntry[]): InboxMessage[] {
   const queued = inbox.filter(({ status }) => status === 'queued');
   const closing = entries.at(-1);
-  // In the entry itself: one of its own would make the transaction's length depend on the inbox, by which it knows itself again.
+  // In the entry itself: one of its own would make the transaction's length depend on the inbox, by which it knows
+  // itself again.
   if (closing && queued.length > 0) Object.assign(closing, { withdrawn: queued.map(({ requestId }) => requestId) });
   return queued.map((message) => ({ ...message, status: 'withdrawn' }));
 }

@@ -1,4 +1,4 @@
-import type { Clock } from '../contracts/ports/clock.port.js';
+import type { Clock } from '../contracts/ports/system.port.js';
 import type { EnginePorts } from './engine-ports.js';
 
 export type TimedResult<T> =

@@ -18,9 +18,10 @@ export const NOTHING: Readonly<RunWrites> = Object.freeze({});
 export type Applied<D> = { outcome: 'done'; run: RunRecord; decision: D } | { outcome: 'not_found' | 'busy' };
 
 /**
- * The one way by which a run without a live attempt in this process changes: callers' verbs, claims, the worker and the sweeps. The decision is applied
- * under the lock of the run's row, and everything that was committed is published (I2), the next run of the session included. An attempt of this process
- * writes through its RunJournal, which publishes in the order of its appends.
+ * The one way by which a run without a live attempt in this process changes: callers' verbs, claims, the worker and the
+ * sweeps. The decision is applied under the lock of the run's row, and everything that was committed is published (I2),
+ * the next run of the session included. An attempt of this process writes through its RunJournal, which publishes in
+ * the order of its appends.
  */
 export class Transitions {
   constructor(
@@ -63,7 +64,8 @@ export function requireVerb({ id, status }: Pick<RunRecord, 'id' | 'status'>, ve
 }
 
 /**
- * The one writer of a run's status (agent-runs/run-status lints it): the table of contracts/run-transitions says where the verb leads.
+ * The one writer of a run's status (agent-runs/run-status lints it): the table of contracts/run-transitions says where
+ * the verb leads.
  * @param entries the one that the table wants for the change among them
  * @throws IllegalTransitionError when the table has no such transition
  */
@@ -102,8 +104,9 @@ export function becomePending(
 }
 
 /**
- * A stop that a caller wants of a run which somebody else executes is a note on the run's row, because the journal is the owner's. It is journaled once, with
- * who asked and why, under the lock of the row: by the owner's next transaction, or by whoever takes it off the row before.
+ * A stop that a caller wants of a run which somebody else executes is a note on the run's row, because the journal is
+ * the owner's. It is journaled once, with who asked and why, under the lock of the row: by the owner's next
+ * transaction, or by whoever takes it off the row before.
  * @returns the entry that the journal still lacks
  */
 export function pendingInterruptEntries({
@@ -121,7 +124,10 @@ export function pendingInterruptEntries({
   ];
 }
 
-/** For one transaction that may be tried again after a COMMIT whose answer was lost: the row no longer says then what was written. */
+/**
+ * For one transaction that may be tried again after a COMMIT whose answer was lost: the row no longer says then what
+ * was written.
+ */
 export function pendingInterruptOnce(): (run: Pick<RunRecord, 'interruptRequest'>) => JournalEntry[] {
   let pending: JournalEntry[] = [];
   return (run) => {

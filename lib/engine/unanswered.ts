@@ -1,7 +1,10 @@
-import type { Clock } from '../contracts/ports/clock.port.js';
+import type { Clock } from '../contracts/ports/system.port.js';
 import { endedWithin } from './timed-call.js';
 
-/** Verbs of callers that were not answered yet: what they committed must not be answered as if it had failed, because the store closes. */
+/**
+ * Verbs of callers that were not answered yet: what they committed must not be answered as if it had failed, because
+ * the store closes.
+ */
 export class Unanswered {
   private readonly works = new Set<Promise<unknown>>();
 

@@ -1,10 +1,9 @@
 import type { Offer } from '../contracts/agent-definition.js';
-import type { RecordedText } from '../contracts/recorded-text.js';
+import type { RecordedText } from '../contracts/text.js';
 import { recordedError, recordedText } from './values/recorded-error.js';
 import { endedWithin } from './timed-call.js';
 import { failureOf } from './failure.js';
-import type { EngineOptions } from './engine-options.js';
-import type { EnginePorts } from './engine-ports.js';
+import type { EngineOptions, EnginePorts } from './engine-ports.js';
 
 /** Into how many equal parts a lease is divided, and what one of them is for. */
 const LEASE_PARTS = {

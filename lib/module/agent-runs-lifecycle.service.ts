@@ -9,7 +9,7 @@ import {
   Optional,
 } from '@nestjs/common';
 import { HttpAdapterHost, LazyModuleLoader, ModuleRef, ModulesContainer } from '@nestjs/core';
-import type { RunObserver } from '../contracts/ports/run-observer.port.js';
+import type { RunObserver } from '../contracts/ports/host.port.js';
 import { RunStore } from '../contracts/ports/run-store.port.js';
 import { AGENT_RUNS_STORE } from '../decorators/agent-runs-store.tokens.js';
 import { AgentRegistry } from '../discovery/agent.registry.js';
@@ -20,7 +20,7 @@ import { endedWithin } from '../engine/timed-call.js';
 import type { Engine } from '../engine/engine.js';
 import { ProblemList } from '../discovery/problem-list.js';
 import { InvalidConfigurationError } from '../errors/configuration.errors.js';
-import { maxPayloadIn } from '../engine/engine-options.js';
+import { maxPayloadIn } from '../engine/engine-ports.js';
 import type { JobTrigger } from '../schedule/job-trigger.js';
 import { recoveryJobs } from '../schedule/recovery-jobs.js';
 import type { RunJob } from '../schedule/run-job.js';

@@ -1,15 +1,14 @@
 import { type ConfigurableModuleAsyncOptions, type DynamicModule, Module, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
-import type { RunObserver } from '../contracts/ports/run-observer.port.js';
+import type { RunObserver } from '../contracts/ports/host.port.js';
 import { RunStore } from '../contracts/ports/run-store.port.js';
 import { AGENT_RUNS_STORE } from '../decorators/agent-runs-store.tokens.js';
 import { AgentRegistry } from '../discovery/agent.registry.js';
 import { RegistrationExplorer } from '../discovery/registration.explorer.js';
 import { RegistrationService } from '../discovery/registration.service.js';
 import { createEngine, type Engine } from '../engine/engine.js';
-import { RunMetrics } from '../engine/run-metrics.js';
+import { RunMetrics, RunService } from '../engine/run-service.js';
 import { RunRecovery } from '../engine/run-recovery.js';
-import { RunService } from '../engine/run-service.js';
 import { RunWorker } from '../engine/run-worker.js';
 import { InvalidConfigurationError } from '../errors/configuration.errors.js';
 import { MemoryRunStore } from '../stores/memory/memory-run.store.js';

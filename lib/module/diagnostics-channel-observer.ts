@@ -1,6 +1,6 @@
 /** Publishes lifecycle entries to `diagnostics_channel` as `agent-runs:<type>`. Costs nothing while nobody listens. */
 import { channel } from 'node:diagnostics_channel';
-import type { LifecycleEvent, RunObserver } from '../contracts/ports/run-observer.port.js';
+import type { LifecycleEvent, RunObserver } from '../contracts/ports/host.port.js';
 
 export class DiagnosticsChannelObserver implements RunObserver {
   onEvent(event: LifecycleEvent): void {

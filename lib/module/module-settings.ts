@@ -3,14 +3,13 @@
  * with those of the registrations.
  */
 import { hostname } from 'node:os';
-import type { Duration } from '../contracts/duration.js';
-import { parseDuration } from '../contracts/duration.js';
+import { parseDuration, type Duration } from '../contracts/duration.js';
 import type { ModelClient } from '../contracts/ports/model-client.port.js';
 import { AGENT_LIMIT_KEYS, checkLimits } from '../discovery/build-agents.js';
 import { checkCount, checkDuration, checkKeys, checkOneOf, shown } from '../discovery/option-checks.js';
 import { ProblemList } from '../discovery/problem-list.js';
 import type { AgentDefaults } from '../discovery/registration-settings.js';
-import { DEFAULT_ENGINE_OPTIONS, type EngineOptions } from '../engine/engine-options.js';
+import { DEFAULT_ENGINE_OPTIONS, type EngineOptions } from '../engine/engine-ports.js';
 import { type JobSchedule, parseJobSchedule } from '../schedule/job-schedule.js';
 import type { RecoverySchedules } from '../schedule/recovery-jobs.js';
 import {

@@ -1,6 +1,6 @@
 /** The engine's words to operators, through the host's Nest `Logger`. Fields are ids and codes, never content. */
 import { Logger } from '@nestjs/common';
-import type { EngineLog } from '../contracts/ports/engine-log.port.js';
+import type { EngineLog } from '../contracts/ports/system.port.js';
 import { redacted } from './redacted.js';
 
 type Fields = Record<string, unknown>;

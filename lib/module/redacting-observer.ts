@@ -1,4 +1,4 @@
-import type { LifecycleEvent, RunObserver } from '../contracts/ports/run-observer.port.js';
+import type { LifecycleEvent, RunObserver } from '../contracts/ports/host.port.js';
 import { redacted } from './redacted.js';
 
 /** Hands events on with the values of the configured keys replaced. */

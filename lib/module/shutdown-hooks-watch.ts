@@ -3,7 +3,7 @@
  * the signal when it was; so does a host that closes the application by itself. Asked shortly after boot, because an application context is given to the host
  * only after its bootstrap hooks.
  */
-import type { Clock } from '../contracts/ports/clock.port.js';
+import type { Clock } from '../contracts/ports/system.port.js';
 
 export const WATCH_AFTER_MS = 1_000;
 

@@ -1,4 +1,4 @@
-import type { AgentCatalog } from '../contracts/ports/agent-catalog.port.js';
+import type { AgentCatalog } from '../contracts/agent-definition.js';
 import { scheduleText } from '../schedule/job-schedule.js';
 import type { JobTrigger } from '../schedule/job-trigger.js';
 import type { ModuleSettings } from './module-settings.js';

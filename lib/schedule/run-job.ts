@@ -2,9 +2,7 @@
  * One recurring piece of work. Ticks never overlap within this process, are jittered so that processes started together do not ask the database together,
  * log their failures and never throw. Correctness does not depend on any of this: leases decide.
  */
-import type { Clock } from '../contracts/ports/clock.port.js';
-import type { EngineLog } from '../contracts/ports/engine-log.port.js';
-import type { IdSource } from '../contracts/ports/id-source.port.js';
+import type { Clock, EngineLog, IdSource } from '../contracts/ports/system.port.js';
 import type { JobSchedule } from './job-schedule.js';
 
 export interface RunJobParts {

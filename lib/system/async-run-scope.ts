@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { RunScope, ScopedCall } from '../contracts/ports/run-scope.port.js';
+import type { RunScope, ScopedCall } from '../contracts/ports/system.port.js';
 
 /** One for the process: on Node 20 each storage that was ever entered makes every promise of the process a little slower, for good. */
 const calls = new AsyncLocalStorage<ScopedCall | null>();

@@ -1,7 +1,7 @@
 /** Canonical text by RFC 8785 and SHA-256 (port Digester). */
 import { hash } from 'node:crypto';
 import canonicalizeModule from 'canonicalize';
-import type { Digester } from '../contracts/ports/digester.port.js';
+import type { Digester } from '../contracts/ports/system.port.js';
 
 // A CommonJS function whose typings describe an ES module: the default import is the function itself in both of our formats.
 const canonicalize = canonicalizeModule as unknown as (value: unknown) => string;

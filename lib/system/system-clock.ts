@@ -1,5 +1,5 @@
 import { LONGEST_TIMER_MS } from '../contracts/duration.js';
-import type { Clock } from '../contracts/ports/clock.port.js';
+import type { Clock } from '../contracts/ports/system.port.js';
 
 /** A wall clock that runs ahead of the monotonic one by more than this was set, or the machine stood still. */
 const JUMP_MS = 100;

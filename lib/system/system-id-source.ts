@@ -1,6 +1,6 @@
 /** Ids and chance of the process (port IdSource). */
 import { v7 } from 'uuid';
-import type { IdSource } from '../contracts/ports/id-source.port.js';
+import type { IdSource } from '../contracts/ports/system.port.js';
 
 export class SystemIdSource implements IdSource {
   /** UUIDv7 (RFC 9562). Ascending as text within a process, even within a millisecond and when the wall clock is set back. */

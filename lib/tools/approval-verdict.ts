@@ -6,7 +6,7 @@ import { type Duration, parseDuration } from '../contracts/duration.js';
 import { isText, optional, readAnswer } from '../contracts/host-answer.js';
 import type { ApprovalVerdict } from '../contracts/journal-entry.js';
 import type { JsonObject } from '../contracts/json.js';
-import type { Clock } from '../contracts/ports/clock.port.js';
+import type { Clock } from '../contracts/ports/system.port.js';
 import type { ApprovalRequirement, ApprovalRule } from '../decorators/agent-tool.options.js';
 import { copyJson, deepFreeze } from './schema/json-copy.js';
 

@@ -2,10 +2,10 @@
  * The way into a host's tool method (port ToolCaller): validation by the tool's schema, the approval rule, and the call through the host's guards, pipes,
  * interceptors and filters.
  */
-import type { Actor } from '../contracts/actor.js';
+import type { Actor } from '../contracts/run.js';
 import type { ApprovalVerdict } from '../contracts/journal-entry.js';
 import { hasAtMost, type JsonObject, type JsonValue } from '../contracts/json.js';
-import type { Clock } from '../contracts/ports/clock.port.js';
+import type { Clock } from '../contracts/ports/system.port.js';
 import type {
   InterruptedToolCall,
   ParsedArguments,

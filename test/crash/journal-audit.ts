@@ -3,7 +3,7 @@
  * own code. It knows runs whose tools succeed and whose models answer; whatever else it meets is a problem.
  */
 import type { CallVerdict, JournalEntry, SequencedEntry } from '../../lib/contracts/journal-entry.js';
-import { addUsage, NO_USAGE, type UsageTotals } from '../../lib/contracts/usage.js';
+import { addUsage, NO_USAGE, type UsageTotals } from '../../lib/contracts/operation.js';
 
 export interface Audit {
   problems: string[];

@@ -4,7 +4,7 @@ import { METHOD_METADATA, PATH_METADATA } from '@nestjs/common/constants.js';
 import { RequestMethod, type Type } from '@nestjs/common';
 import ts from 'typescript';
 import { RUN_PHASES, RUN_STATUSES, statusesOf, type RunPhase } from '../../lib/contracts/run-status.js';
-import { RECOVERY_POLICIES } from '../../lib/contracts/recovery-policy.js';
+import { RECOVERY_POLICIES } from '../../lib/contracts/policies.js';
 import { AgentRunsHttpModule } from '../../lib/http/agent-runs-http.module.js';
 import { readPage, readPages, tableUnder } from './doc-page.js';
 

@@ -1,7 +1,7 @@
 /** What a store takes in one commit is a fact of the store; what was let in one by one is committed in as many commits as it takes. */
 import type { JournalEntry } from '../../lib/contracts/journal-entry.js';
 import type { AppendRequest, TransitionRequest, TransitionResult } from '../../lib/contracts/ports/run-store.port.js';
-import { maxPayloadIn } from '../../lib/engine/engine-options.js';
+import { maxPayloadIn } from '../../lib/engine/engine-ports.js';
 import { jsonBytes } from '../../lib/engine/values/commit-size.js';
 import { PayloadTooLargeError } from '../../lib/errors/request.errors.js';
 import { scriptedModel, type ScriptedModel } from '../../lib/model/scripted/scripted-model.js';

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '../../lib/contracts/json.js';
 import type { ModelClient } from '../../lib/contracts/ports/model-client.port.js';
-import type { RunObserver } from '../../lib/contracts/ports/run-observer.port.js';
+import type { RunObserver } from '../../lib/contracts/ports/host.port.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import {
   appendNotes,

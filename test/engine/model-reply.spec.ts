@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import type { FinishReason } from '../../lib/contracts/journal-entry.js';
 import type { JsonObject } from '../../lib/contracts/json.js';
 import type { ToolResultPart } from '../../lib/contracts/message.js';
-import type { Usage } from '../../lib/contracts/usage.js';
+import type { Usage } from '../../lib/contracts/operation.js';
 import { ModelCallError } from '../../lib/errors/run.errors.js';
 import type { Scripted } from '../../lib/model/scripted/script-step.js';
 import { scriptedModel, type ScriptedModel } from '../../lib/model/scripted/scripted-model.js';

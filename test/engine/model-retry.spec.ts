@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { DEFAULT_RETRY_POLICY, type RetryPolicy } from '../../lib/contracts/retry-policy.js';
+import { DEFAULT_RETRY_POLICY, type RetryPolicy } from '../../lib/contracts/policies.js';
 import { retryDelay } from '../../lib/engine/execution/exit-plan.js';
 import type { Scripted } from '../../lib/model/scripted/script-step.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';

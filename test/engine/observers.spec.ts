@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import type { LifecycleEvent, RunObserver } from '../../lib/contracts/ports/run-observer.port.js';
+import type { LifecycleEvent, RunObserver } from '../../lib/contracts/ports/host.port.js';
 import type { Scripted } from '../../lib/model/scripted/script-step.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { OperationInterruption } from '../../lib/contracts/operation.js';
-import { RECOVERY_POLICIES, stricterPolicy, type RecoveryPolicy } from '../../lib/contracts/recovery-policy.js';
+import { RECOVERY_POLICIES, stricterPolicy, type RecoveryPolicy } from '../../lib/contracts/policies.js';
 import { decideRecovery, type RecoveryDecision } from '../../lib/engine/recovery-decision.js';
 
 type Row = [

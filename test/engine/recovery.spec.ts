@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { ProbeResult } from '../../lib/contracts/ports/tool-caller.port.js';
-import type { RecoveryPolicy } from '../../lib/contracts/recovery-policy.js';
+import type { RecoveryPolicy } from '../../lib/contracts/policies.js';
 import type { Scripted } from '../../lib/model/scripted/script-step.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { FinishReason } from '../../lib/contracts/journal-entry.js';
-import type { RecordedText } from '../../lib/contracts/recorded-text.js';
+import type { RecordedText } from '../../lib/contracts/text.js';
 import type { RunRecord } from '../../lib/contracts/run.js';
 import { RUN_STATUSES } from '../../lib/contracts/run-status.js';
 import type { Scripted } from '../../lib/model/scripted/script-step.js';

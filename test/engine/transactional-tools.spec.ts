@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { EnteredTransaction, ToolContext } from '../../lib/contracts/ports/tool-caller.port.js';
-import { DEFAULT_RETRY_POLICY } from '../../lib/contracts/retry-policy.js';
+import { DEFAULT_RETRY_POLICY } from '../../lib/contracts/policies.js';
 import { StoreUnavailableError } from '../../lib/errors/store.errors.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';

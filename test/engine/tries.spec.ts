@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { DEFAULT_RETRY_POLICY } from '../../lib/contracts/retry-policy.js';
+import { DEFAULT_RETRY_POLICY } from '../../lib/contracts/policies.js';
 import { decideRecovery } from '../../lib/engine/recovery-decision.js';
 import { StoreUnavailableError } from '../../lib/errors/store.errors.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';

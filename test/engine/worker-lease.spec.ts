@@ -1,6 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { DEFAULT_ENGINE_OPTIONS } from '../../lib/engine/engine-options.js';
-import type { EnginePorts } from '../../lib/engine/engine-ports.js';
+import { DEFAULT_ENGINE_OPTIONS, type EnginePorts } from '../../lib/engine/engine-ports.js';
 import { WorkerLease } from '../../lib/engine/worker-lease.js';
 import { BrokenStoreError } from '../../lib/errors/store.errors.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';

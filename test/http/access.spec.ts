@@ -8,7 +8,7 @@ import {
   Post,
   UnauthorizedException,
 } from '@nestjs/common';
-import type { Actor } from '../../lib/contracts/actor.js';
+import type { Actor } from '../../lib/contracts/run.js';
 import type { HttpRequestLike, RunAction, RunAuthorizer, RunResource, RunScope } from '../../lib/http.js';
 import { ADAPTERS, type HttpHost, startHttpHost } from './http-host.js';
 

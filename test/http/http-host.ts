@@ -15,7 +15,7 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
 import request from 'supertest';
 import type { RunStore } from '../../lib/contracts/ports/run-store.port.js';
-import type { InputGuardrail } from '../../lib/contracts/ports/input-guardrail.port.js';
+import type { InputGuardrail } from '../../lib/contracts/ports/host.port.js';
 import type { ModelClient, ModelReply, ModelRequest } from '../../lib/contracts/ports/model-client.port.js';
 import { AGENT_RUNS_STORE } from '../../lib/decorators/agent-runs-store.tokens.js';
 import { RunService } from '../../lib/engine/run-service.js';

@@ -1,5 +1,5 @@
 /** The verdict on a session and the start are one: whoever opens it in between is seen, and the new session is judged. */
-import type { Actor } from '../../lib/contracts/actor.js';
+import type { Actor } from '../../lib/contracts/run.js';
 import type { RunAction, RunResource } from '../../lib/http.js';
 import { ADAPTERS, startHttpHost } from './http-host.js';
 

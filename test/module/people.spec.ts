@@ -1,10 +1,6 @@
 import 'reflect-metadata';
 import { type INestApplicationContext, Inject, Injectable, type Provider, Scope } from '@nestjs/common';
-import type {
-  ApprovalResolution,
-  ApprovalResolver,
-  ApprovalToResolve,
-} from '../../lib/contracts/ports/approval-resolver.port.js';
+import type { ApprovalResolution, ApprovalResolver, ApprovalToResolve } from '../../lib/contracts/ports/host.port.js';
 import type { ToolContext } from '../../lib/contracts/ports/tool-caller.port.js';
 import type { JsonObject } from '../../lib/contracts/json.js';
 import type { Run } from '../../lib/contracts/run-view.js';

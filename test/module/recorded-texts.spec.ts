@@ -13,7 +13,7 @@ import type { Attention } from '../../lib/contracts/run-status.js';
 import type { RecordedError, ToolDenied, ToolUncertain } from '../../lib/contracts/journal-entry.js';
 import type { ModelClient } from '../../lib/contracts/ports/model-client.port.js';
 import type { ToolContext } from '../../lib/contracts/ports/tool-caller.port.js';
-import type { RecordedText } from '../../lib/contracts/recorded-text.js';
+import type { RecordedText } from '../../lib/contracts/text.js';
 import type { RunError } from '../../lib/contracts/run.js';
 import type { WorkerStatus } from '../../lib/contracts/run-view.js';
 import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';

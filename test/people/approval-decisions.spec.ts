@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { InteractionResponse } from '../../lib/contracts/run-requests.js';
 import type { JsonObject } from '../../lib/contracts/json.js';
 import type { ToolMessage } from '../../lib/contracts/message.js';
-import type { LifecycleEvent } from '../../lib/contracts/ports/run-observer.port.js';
+import type { LifecycleEvent } from '../../lib/contracts/ports/host.port.js';
 import { scriptedModel, type ScriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import type { Scripted } from '../../lib/model/scripted/script-step.js';
 import { agent, entryTypes, tool, type ToolOptions } from '../support/engine-harness.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { ToolMessage } from '../../lib/contracts/message.js';
-import type { ApprovalResolver, ApprovalToResolve } from '../../lib/contracts/ports/approval-resolver.port.js';
+import type { ApprovalResolver, ApprovalToResolve } from '../../lib/contracts/ports/host.port.js';
 import { AgentRunsError } from '../../lib/errors/agent-runs.error.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { SystemClock } from '../../lib/system/system-clock.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { InputGuardrail, ScreenedInput } from '../../lib/contracts/ports/input-guardrail.port.js';
+import type { InputGuardrail, ScreenedInput } from '../../lib/contracts/ports/host.port.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { agent, entryTypes, tool } from '../support/engine-harness.js';
 import { ENGINE_STORES } from '../support/stores.js';

@@ -1,4 +1,4 @@
-import type { EngineLog } from '../../lib/contracts/ports/engine-log.port.js';
+import type { EngineLog } from '../../lib/contracts/ports/system.port.js';
 import { IntervalTrigger } from '../../lib/schedule/interval-trigger.js';
 import { type JobSchedule, parseJobSchedule, scheduleText } from '../../lib/schedule/job-schedule.js';
 import { RunJob } from '../../lib/schedule/run-job.js';

@@ -1,7 +1,6 @@
 // A process of the simulated world: its own clocks, its own chance, and every call it makes to the outside goes through here, where it may be killed or
 // stopped. A dead process is one to which nothing is delivered any more; a stopped one is given everything later.
-import type { Clock } from '../../lib/contracts/ports/clock.port.js';
-import type { IdSource } from '../../lib/contracts/ports/id-source.port.js';
+import type { Clock, IdSource } from '../../lib/contracts/ports/system.port.js';
 import type { World } from './world.js';
 
 /** Where epoch time stands when a history begins. */

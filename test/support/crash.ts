@@ -1,7 +1,7 @@
 // A process that is killed: its store answers nothing more and writes nothing more, and its lease is over.
 import type { RunStore } from '../../lib/contracts/ports/run-store.port.js';
 import type { AgentDefinition } from '../../lib/contracts/agent-definition.js';
-import type { EngineOptions } from '../../lib/engine/engine-options.js';
+import type { EngineOptions } from '../../lib/engine/engine-ports.js';
 import { engineOver, type TestEngine } from './engine-harness.js';
 import { FailingStore } from './failing-store.js';
 

@@ -1,11 +1,10 @@
 // An engine without Nest: any store, a scripted model, tools as plain functions. Each `engineOver` is a fresh application over the same store.
-import type { AgentDefinition, Offer } from '../../lib/contracts/agent-definition.js';
+import type { AgentCatalog, AgentDefinition, Offer, ToolDefinition } from '../../lib/contracts/agent-definition.js';
 import type { JsonObject, JsonValue } from '../../lib/contracts/json.js';
 import type { ApprovalVerdict } from '../../lib/contracts/journal-entry.js';
-import type { AgentCatalog } from '../../lib/contracts/ports/agent-catalog.port.js';
-import type { Clock } from '../../lib/contracts/ports/clock.port.js';
+import type { Clock } from '../../lib/contracts/ports/system.port.js';
 import type { ModelClient } from '../../lib/contracts/ports/model-client.port.js';
-import type { LifecycleEvent } from '../../lib/contracts/ports/run-observer.port.js';
+import type { LifecycleEvent } from '../../lib/contracts/ports/host.port.js';
 import type { RunStore } from '../../lib/contracts/ports/run-store.port.js';
 import type {
   InterruptedToolCall,
@@ -13,11 +12,9 @@ import type {
   ProbeResult,
   ToolContext,
 } from '../../lib/contracts/ports/tool-caller.port.js';
-import { DEFAULT_RETRY_POLICY } from '../../lib/contracts/retry-policy.js';
-import type { ToolDefinition } from '../../lib/contracts/tool-definition.js';
+import { DEFAULT_RETRY_POLICY } from '../../lib/contracts/policies.js';
 import { createEngine, type Engine } from '../../lib/engine/engine.js';
-import { DEFAULT_ENGINE_OPTIONS, type EngineOptions } from '../../lib/engine/engine-options.js';
-import type { EnginePorts } from '../../lib/engine/engine-ports.js';
+import { DEFAULT_ENGINE_OPTIONS, type EngineOptions, type EnginePorts } from '../../lib/engine/engine-ports.js';
 import { AsyncRunScope } from '../../lib/system/async-run-scope.js';
 import { Sha256Digester } from '../../lib/system/sha256-digester.js';
 import { SystemClock } from '../../lib/system/system-clock.js';

@@ -1,5 +1,5 @@
 // A clock that only moves when it is told to. `advance` fires the timers that come due, in order, and lets the work each of them began come to rest.
-import type { Clock } from '../../lib/contracts/ports/clock.port.js';
+import type { Clock } from '../../lib/contracts/ports/system.port.js';
 
 interface Timer {
   at: number;

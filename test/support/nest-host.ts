@@ -8,11 +8,10 @@ import {
   type Provider,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import type { AgentDefinition } from '../../lib/contracts/agent-definition.js';
+import type { AgentDefinition, ToolDefinition } from '../../lib/contracts/agent-definition.js';
 import type { JsonObject } from '../../lib/contracts/json.js';
 import type { ModelClient } from '../../lib/contracts/ports/model-client.port.js';
 import type { ToolContext, ToolEntry } from '../../lib/contracts/ports/tool-caller.port.js';
-import type { ToolDefinition } from '../../lib/contracts/tool-definition.js';
 import { Agent } from '../../lib/decorators/agent.decorator.js';
 import { AgentRegistry } from '../../lib/discovery/agent.registry.js';
 import type { AgentRunsModuleOptions, AgentRunsModuleStructure } from '../../lib/module/agent-runs-module.options.js';

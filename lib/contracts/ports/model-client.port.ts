@@ -1,11 +1,7 @@
-/**
- * A language model. Implementations make exactly one request per call, never retry, and return normalised parts.
- * @see ModelCallError in lib/errors/run for what they throw
- */
 import type { FinishReason } from '../journal-entry.js';
 import type { JsonObject } from '../json.js';
 import type { AssistantPart, Message } from '../message.js';
-import type { Usage } from '../usage.js';
+import type { Usage } from '../operation.js';
 
 export interface ModelToolSpec {
   name: string;
@@ -34,8 +30,8 @@ export type ToolChoice = 'auto' | 'none' | 'required' | { tool: string };
 export interface ModelRequest {
   instructions: string;
   /**
-   * Every tool call in it is followed by its result before the next assistant message (I5). Call ids are unique, and fit this provider as tool names do:
-   * what a model invented is replaced.
+   * Every tool call in it is followed by its result before the next assistant message (I5). Call ids are unique, and
+   * fit this provider as tool names do: what a model invented is replaced.
    */
   messages: readonly Message[];
   tools: readonly ModelToolSpec[];
@@ -62,8 +58,8 @@ export type ModelReplyPart = Exclude<AssistantPart, { type: 'tool-call' }> | Mod
 export interface ModelReply {
   content: ModelReplyPart[];
   /**
-   * Calls are executed, and text is an answer, only for `stop` and `tool-calls`. What is none of these words is a failed attempt: a client translates the
-   * words of its provider.
+   * Calls are executed, and text is an answer, only for `stop` and `tool-calls`. What is none of these words is a
+   * failed attempt: a client translates the words of its provider.
    */
   finishReason: FinishReason;
   /** More about a bad ending, e.g. the provider's own word; shown in the run's error, so without secrets. */
@@ -71,12 +67,16 @@ export interface ModelReply {
   usage: Usage;
 }
 
+/**
+ * A language model. Implementations make exactly one request per call, never retry, and return normalised parts.
+ * @see ModelCallError in lib/errors/run for what they throw
+ */
 export interface ModelClient {
   /** Shown in journals and errors, e.g. `openai.chat:gpt-5`. */
   readonly name: string;
   /**
-   * Whose ids the calls of its replies carry, e.g. `openai.chat`. Clients of one provider share it: to all of them an id goes back as it came, to
-   * others as nine letters and digits. Default: `name`.
+   * Whose ids the calls of its replies carry, e.g. `openai.chat`. Clients of one provider share it: to all of them an
+   * id goes back as it came, to others as nine letters and digits. Default: `name`.
    */
   readonly provider?: string;
   /** @throws ModelCallError */

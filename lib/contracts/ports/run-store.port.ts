@@ -1,15 +1,3 @@
-/**
- * Where runs live. The port is small because the decisions are not in it: the engine decides in pure functions, a store locks, reads, asks, and writes
- * what it was told, in one transaction. Every change of a run goes through one of three doors:
- * `create` (a new run), `append` (the hot path: entries of a running attempt, fenced by that attempt) and `transition` (everything else).
- *
- * Promises, checked by the contract cases of `./testing`: a transition and its entries are one transaction; sequences have no gap; a stale attempt
- * writes nothing (I3); values are detached copies; ownership is judged by the store's own clock (I12); conflicts of the database are retried inside,
- * never in a host's transaction; a failure that is not the caller's fault is a StoreUnavailableError (retryable) or a BrokenStoreError (final);
- * what is more than a store takes at once is a PayloadTooLargeError, and nothing of it is written.
- *
- * An abstract class, so that it is its own injection token: `{ provide: RunStore, useClass: MyStore }`.
- */
 import type { Offer } from '../agent-definition.js';
 import type { InboxMessage, Interaction, InteractionKind, InteractionStatus } from '../interaction.js';
 import type { JournalEntry, SequencedEntry } from '../journal-entry.js';
@@ -27,8 +15,9 @@ export interface StoreTraits {
   /** Has {@link RunStore.openToolTransaction}. */
   transactions: boolean;
   /**
-   * Bytes of JSON text that the entries of one commit may have, known once it is open; absent = as many as memory allows. Deliveries that are larger together
-   * are spread over several commits, and half of it bounds the option `maxPayloadBytes`.
+   * Bytes of JSON text that the entries of one commit may have, known once it is open; absent = as many as memory
+   * allows. Deliveries that are larger together are spread over several commits, and half of it bounds the option
+   * `maxPayloadBytes`.
    */
   maxCommitBytes?: number;
 }
@@ -73,13 +62,16 @@ export interface CreateRequest {
   requestScope: string;
   requestId: string;
   /**
-   * Synchronous and pure; may be called again after a lost race. `run.sequence`, `run.totals` and `run.revision` of an inserted run are set by the store
-   * from `entries` and `totals`.
+   * Synchronous and pure; may be called again after a lost race. `run.sequence`, `run.totals` and `run.revision` of an
+   * inserted run are set by the store from `entries` and `totals`.
    */
   decide: (situation: CreateSituation) => CreateDecision;
   /** The host's open transaction, opaque here; the store joins it and does not retry. */
   transaction?: unknown;
-  /** Called once a created run is visible to everybody: after our commit, or after the host's outermost one. Not called on its rollback. */
+  /**
+   * Called once a created run is visible to everybody: after our commit, or after the host's outermost one. Not called
+   * on its rollback.
+   */
   onVisible?: () => void;
 }
 
@@ -99,8 +91,9 @@ export interface AppendRequest {
   /** Totals after these entries. */
   totals: RunTotals;
   /**
-   * The caller is the only writer of this attempt and knows from the answers to its commits that the last entry is the one before `firstSequence`. A store
-   * need not look then: a row that is there after all begins at the same sequence, which a unique key refuses. Default false.
+   * The caller is the only writer of this attempt and knows from the answers to its commits that the last entry is the
+   * one before `firstSequence`. A store need not look then: a row that is there after all begins at the same sequence,
+   * which a unique key refuses. Default false.
    */
   isNext?: boolean;
 }
@@ -114,7 +107,10 @@ export interface LockedRun {
   lease: LeaseView | null;
   /** Interactions that are neither `used` nor `cancelled`, in the order of {@link RunStore.interactions}. */
   interactions: Interaction[];
-  /** The messages that are still queued, in order; with `TransitionRequest.inboxRequestId` the one of that id alone, whatever became of it. */
+  /**
+   * The messages that are still queued, in order; with `TransitionRequest.inboxRequestId` the one of that id alone,
+   * whatever became of it.
+   */
   inbox: InboxMessage[];
   /** The highest `order` of the messages that were ever sent into the run; 0 = there is none. */
   lastMessageOrder: number;
@@ -137,11 +133,14 @@ export interface RunWrites {
   session?: SessionChange;
   nextInSession?: RunWrite;
   /**
-   * Inserted or, by id, replaced along a one-way street (I7): a stored `pending` one may become anything; a decided one that is not used yet may only become
-   * `used` or `cancelled`, its digest and decision unchanged; a `used` or `cancelled` one stays as it is. Anything else: StoreConflictError, nothing written.
+   * Inserted or, by id, replaced along a one-way street (I7): a stored `pending` one may become anything; a decided one
+   * that is not used yet may only become `used` or `cancelled`, its digest and decision unchanged; a `used` or
+   * `cancelled` one stays as it is. Anything else: StoreConflictError, nothing written.
    */
   interactions?: Interaction[];
-  /** Inserted or, by request id, replaced while the stored one is `queued`; else StoreConflictError, nothing written. */
+  /**
+   * Inserted or, by request id, replaced while the stored one is `queued`; else StoreConflictError, nothing written.
+   */
   inbox?: InboxMessage[];
 }
 
@@ -153,11 +152,17 @@ export interface TransitionRequest<T> {
   runId: string;
   /** Lock the session before the run and show it. Needed whenever the run may settle. Default false. */
   session?: boolean;
-  /** Request id of a message that is being sent: the decider is shown that one, not what is queued, however much that is. */
+  /**
+   * Request id of a message that is being sent: the decider is shown that one, not what is queued, however much that
+   * is.
+   */
   inboxRequestId?: string;
   /** Do not wait for a row that somebody else holds: `busy` is returned. Default false. */
   skipLocked?: boolean;
-  /** Synchronous and pure; may be called again when the transaction is repeated. Throwing refuses: rolled back and rethrown. */
+  /**
+   * Synchronous and pure; may be called again when the transaction is repeated. Throwing refuses: rolled back and
+   * rethrown.
+   */
   decide: (locked: LockedRun) => TransitionDecision<T>;
 }
 
@@ -191,7 +196,10 @@ export interface HeldRunState {
 
 export interface DueAnswer {
   now: number;
-  /** Candidates, oldest first: `pending`, due `retry_wait` and, if asked for, expired `running`. A plain read: the claim decides. */
+  /**
+   * Candidates, oldest first: `pending`, due `retry_wait` and, if asked for, expired `running`. A plain read: the claim
+   * decides.
+   */
   claimable: { id: string; status: RunStatus }[];
   /** Held runs; one that is gone is left out. */
   held: HeldRunState[];
@@ -202,15 +210,19 @@ export interface OverdueQuery {
   liveOffers: readonly Offer[];
   contractVersion: number;
   /**
-   * Runs claimable for longer than this, in ms, whose triple is not among `liveOffers`, are `unoffered`. Claimable since: `updatedAt` of a pending run,
-   * `nextAttemptAt` of a due one, the lease's end of an expired one (`updatedAt` without a worker row).
+   * Runs claimable for longer than this, in ms, whose triple is not among `liveOffers`, are `unoffered`. Claimable
+   * since: `updatedAt` of a pending run, `nextAttemptAt` of a due one, the lease's end of an expired one (`updatedAt`
+   * without a worker row).
    */
   unofferedAfterMs: number;
   /** At most so many of each kind. */
   limit: number;
 }
 
-/** Offenders against I11, for the sweeps. Ids only: each is decided again under its lock. Runs of a newer contract are left out of every kind. */
+/**
+ * Offenders against I11, for the sweeps. Ids only: each is decided again under its lock. Runs of a newer contract are
+ * left out of every kind.
+ */
 export interface OverdueAnswer {
   now: number;
   /** `running` with an expired or missing owner. */
@@ -251,7 +263,10 @@ interface PageQuery {
   createdSince?: number;
   /** Before this moment. */
   createdBefore?: number;
-  /** All of these pairs, on the run. Compared exactly and as text: `5` and `'5'` find each other (a URL has only text), `'A'` and `'a'` do not. */
+  /**
+   * All of these pairs, on the run. Compared exactly and as text: `5` and `'5'` find each other (a URL has only text),
+   * `'A'` and `'a'` do not.
+   */
   metadata?: RunMetadata;
   /** Opaque, from an earlier page. @throws InvalidCursorError */
   cursor?: string;
@@ -277,8 +292,8 @@ export interface InteractionQuery extends PageQuery {
 }
 
 /**
- * Counts from bounded queries; no ids, no content. A count may stop at a bound, which is then what it tells; of open runs and asks it must not be below
- * 10,000. What is told of a long journal may be an estimate.
+ * Counts from bounded queries; no ids, no content. A count may stop at a bound, which is then what it tells; of open
+ * runs and asks it must not be below 10,000. What is told of a long journal may be an estimate.
  */
 export interface StoreMetrics {
   runsByStatus: Record<RunStatus, number>;
@@ -301,21 +316,42 @@ export interface ToolTransaction {
   /** Opens it. @returns the revocable handle for `context.manager` */
   begin(): Promise<unknown>;
   /**
-   * Runs the tool's method, where given: a store whose transaction blocks its other calls recognises those that come from inside the method, and refuses
-   * them at once instead of waiting for itself.
+   * Runs the tool's method, where given: a store whose transaction blocks its other calls recognises those that come
+   * from inside the method, and refuses them at once instead of waiting for itself.
    */
   enter?<T>(body: () => T): T;
-  /** Appends under the fence and commits; resolves only when the entries are durable. @throws FencedError, StoreConflictError (run the tool again) */
+  /**
+   * Appends under the fence and commits; resolves only when the entries are durable. @throws FencedError,
+   * StoreConflictError (run the tool again)
+   */
   commit(append: AppendRequest): Promise<void>;
   /**
    * Also while `begin` is still under way: nothing is left behind that it opens.
-   * @throws StoreUnavailableError when the database was lost under the method: what the method threw was not its own doing, and it should run again
+   * @throws StoreUnavailableError when the database was lost under the method: what the method threw was not its own
+   * doing, and it should run again
    */
   rollback(): Promise<void>;
-  /** Whether an error that the method threw is a conflict of this database (a deadlock, a serialisation failure), so that the method should run again. */
+  /**
+   * Whether an error that the method threw is a conflict of this database (a deadlock, a serialisation failure), so
+   * that the method should run again.
+   */
   isConflict(error: unknown): boolean;
 }
 
+/**
+ * Where runs live. The port is small because the decisions are not in it: the engine decides in pure functions, a store
+ * locks, reads, asks, and writes what it was told, in one transaction. Every change of a run goes through one of three
+ * doors: `create` (a new run), `append` (the hot path: entries of a running attempt, fenced by that attempt) and
+ * `transition` (everything else).
+ *
+ * Promises, checked by the contract cases of `./testing`: a transition and its entries are one transaction; sequences
+ * have no gap; a stale attempt writes nothing (I3); values are detached copies; ownership is judged by the store's own
+ * clock (I12); conflicts of the database are retried inside, never in a host's transaction; a failure that is not the
+ * caller's fault is a StoreUnavailableError (retryable) or a BrokenStoreError (final); what is more than a store takes
+ * at once is a PayloadTooLargeError, and nothing of it is written.
+ *
+ * An abstract class, so that it is its own injection token: `{ provide: RunStore, useClass: MyStore }`.
+ */
 export abstract class RunStore {
   abstract readonly traits: StoreTraits;
 
@@ -330,23 +366,29 @@ export abstract class RunStore {
   /** As `load`, with the run's open interactions: one consistent read. Null when there is no such run. */
   abstract snapshot(runId: string): Promise<RunAtOneMoment | null>;
   /**
-   * Entries after a sequence, in order, at most `limit`; stops at a gap. Consistent with itself, and with `run` which is read in the same snapshot.
-   * Null when there is no such run. @throws JournalCorruptError
+   * Entries after a sequence, in order, at most `limit`; stops at a gap. Consistent with itself, and with `run` which
+   * is read in the same snapshot. Null when there is no such run. @throws JournalCorruptError
    */
   abstract readJournal(
     runId: string,
     after: number,
     limit: number,
   ): Promise<{ run: RunRecord; entries: SequencedEntry[] } | null>;
-  /** Newest first: by `createdAt`, then id, both descending. @throws InvalidCursorError for a cursor that `list` did not give */
+  /**
+   * Newest first: by `createdAt`, then id, both descending. @throws InvalidCursorError for a cursor that `list` did not
+   * give
+   */
   abstract list(query: ListQuery): Promise<Page<RunSummary>>;
   /** @throws FencedError when the attempt no longer owns a running run, SequenceConflictError */
   abstract append(request: AppendRequest): Promise<void>;
-  /** @throws IllegalTransitionError when the decision gives a settled run another status that it may not have, see `respectsSettled` */
+  /**
+   * @throws IllegalTransitionError when the decision gives a settled run another status that it may not have, see
+   * `respectsSettled`
+   */
   abstract transition<T>(request: TransitionRequest<T>): Promise<TransitionResult<T>>;
   /**
-   * One row per process: writes it, returns the store's clock and the lease's end by it. A worker's first beat also clears rows whose lease ended more
-   * than an hour ago.
+   * One row per process: writes it, returns the store's clock and the lease's end by it. A worker's first beat also
+   * clears rows whose lease ended more than an hour ago.
    */
   abstract heartbeat(beat: WorkerBeat): Promise<{ now: number; leaseExpiresAt: number }>;
   /** Gives up the worker's row; its runs are expired from then on. */

@@ -1,12 +1,7 @@
-/**
- * The way into the host's tool method. The implementation runs the host's guards, pipes, interceptors and filters; the engine decides when, how often
- * and under which key.
- */
-import type { Actor } from '../actor.js';
+import type { Actor } from '../run.js';
 import type { Question } from '../interaction.js';
-import type { JsonObject, JsonValue } from '../json.js';
-import type { JsonOf } from '../json-of.js';
-import type { RecoveryPolicy } from '../recovery-policy.js';
+import type { JsonObject, JsonOf, JsonValue } from '../json.js';
+import type { RecoveryPolicy } from '../policies.js';
 import type { ApprovalVerdict } from '../journal-entry.js';
 
 /** What a tool method gets beside its arguments. */
@@ -27,8 +22,9 @@ export interface ToolContext {
   /** Who the run works for, as given to `start`. */
   actor: Actor | null;
   /**
-   * Asks a person in the middle of the work. The method is left (a signal is thrown) and entered again from its beginning once answered; answers
-   * already given are returned at once, in order. What must not be done twice goes into `step` before it.
+   * Asks a person in the middle of the work. The method is left (a signal is thrown) and entered again from its
+   * beginning once answered; answers already given are returned at once, in order. What must not be done twice goes
+   * into `step` before it.
    * @returns one answer per question id
    * @throws QuestionNotAnsweredError when declined, cancelled or expired
    */
@@ -36,9 +32,11 @@ export interface ToolContext {
   /** Asks a person to approve; otherwise as `ask`. @throws ApprovalDeniedError when denied or expired */
   requestApproval(request: ApprovalRequest): Promise<ApprovalGiven>;
   /**
-   * Work that is journaled by its key and not repeated when the method is entered again: its result is returned from the journal instead.
+   * Work that is journaled by its key and not repeated when the method is entered again: its result is returned from
+   * the journal instead.
    * @returns what `work` returned in its JSON form, the first time too
-   * @param recovery what to do about a step that was cut in the middle; default the tool's policy. Only `safe` and `idempotent` steps are repeated.
+   * @param recovery what to do about a step that was cut in the middle; default the tool's policy. Only `safe` and
+   * `idempotent` steps are repeated.
    */
   step<T>(key: string, work: () => T | Promise<T>, options?: { recovery?: StepRecovery }): Promise<JsonOf<T>>;
 }
@@ -77,7 +75,10 @@ export interface EnteredContext extends Partial<EnteredTransaction> {
 export interface ToolEntry {
   /** The arguments as they were given, before the schema read them; default the input. */
   given?: JsonObject;
-  /** Called right before the method runs; may add to the context (a transaction). Not called when a guard or pipe refused. */
+  /**
+   * Called right before the method runs; may add to the context (a transaction). Not called when a guard or pipe
+   * refused.
+   */
   onEnter(): Promise<EnteredContext | void>;
 }
 
@@ -95,6 +96,10 @@ export interface InterruptedToolCall {
 export type ProbeResult =
   { result: 'happened'; output: unknown } | { result: 'did-not-happen' } | { result: 'unknown' };
 
+/**
+ * The way into the host's tool method. The implementation runs the host's guards, pipes, interceptors and filters; the
+ * engine decides when, how often and under which key.
+ */
 export interface ToolCaller {
   /** Validates and coerces; pure and stable. Never throws for bad arguments. */
   parse(args: JsonObject): Promise<ParsedArguments>;
@@ -105,7 +110,8 @@ export interface ToolCaller {
   ): Promise<ApprovalVerdict | null>;
   /**
    * Runs the method with the host's enhancers.
-   * @throws ToolDeniedError when a guard refused, InvalidToolArgumentsError when a pipe refused, else whatever the method threw
+   * @throws ToolDeniedError when a guard refused, InvalidToolArgumentsError when a pipe refused, else whatever the
+   * method threw
    */
   call(input: JsonObject, context: ToolContext, entry: ToolEntry): Promise<unknown>;
   /** The `@RecoverTool` method; undefined where there is none. */

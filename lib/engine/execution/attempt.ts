@@ -1,10 +1,9 @@
-import type { AgentDefinition } from '../../contracts/agent-definition.js';
+import type { AgentDefinition, ToolDefinition } from '../../contracts/agent-definition.js';
 import type { JournalEntry, OperationLateResult } from '../../contracts/journal-entry.js';
 import type { JsonValue } from '../../contracts/json.js';
 import type { ToolTransaction } from '../../contracts/ports/run-store.port.js';
 import type { RunStatus } from '../../contracts/run-status.js';
 import type { RunRecord } from '../../contracts/run.js';
-import type { ToolDefinition } from '../../contracts/tool-definition.js';
 import { FencedError } from '../../errors/store.errors.js';
 import type { EnginePorts } from '../engine-ports.js';
 import { untilAnswered } from '../failure.js';

@@ -1,6 +1,6 @@
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { OperationInterruption } from '../../contracts/operation.js';
-import type { ToolDefinition } from '../../contracts/tool-definition.js';
+import type { ToolDefinition } from '../../contracts/agent-definition.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { failureOf, isOfStore } from '../failure.js';
 import type { InteractionDraft } from '../interactions.js';

@@ -1,16 +1,14 @@
 import type { Question } from '../../contracts/interaction.js';
 import type { RecordedError, ToolUncertain } from '../../contracts/journal-entry.js';
-import type { JsonObject, JsonValue } from '../../contracts/json.js';
-import type { JsonOf } from '../../contracts/json-of.js';
-import { isBlankText } from '../../contracts/blank-text.js';
-import { isIdentifier } from '../../contracts/identifier.js';
+import type { JsonObject, JsonOf, JsonValue } from '../../contracts/json.js';
+import { isBlankText, isIdentifier } from '../../contracts/text.js';
 import type {
   ApprovalGiven,
   ApprovalRequest,
   StepRecovery,
   ToolContext,
 } from '../../contracts/ports/tool-caller.port.js';
-import { stricterPolicy, type RecoveryPolicy } from '../../contracts/recovery-policy.js';
+import { stricterPolicy, type RecoveryPolicy } from '../../contracts/policies.js';
 import { ApprovalDeniedError, QuestionNotAnsweredError } from '../../errors/run.errors.js';
 import { StoreUnavailableError } from '../../errors/store.errors.js';
 import { interactionDigest, deriveInteractionId, type InteractionDraft } from '../interactions.js';

@@ -2,7 +2,7 @@ import type { Interaction } from '../../contracts/interaction.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { UserMessage } from '../../contracts/message.js';
 import type { LockedRun } from '../../contracts/ports/run-store.port.js';
-import { backoff, type RetryPolicy } from '../../contracts/retry-policy.js';
+import { backoff, type RetryPolicy } from '../../contracts/policies.js';
 import type { WaitReason } from '../../contracts/run-status.js';
 import type { RunChange, RunRecord } from '../../contracts/run.js';
 import { decisionsToTakeUp, requestedEntry } from '../interactions.js';

@@ -1,8 +1,7 @@
 import type { AgentDefinition } from '../../contracts/agent-definition.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
-import type { Clock } from '../../contracts/ports/clock.port.js';
-import type { Digester } from '../../contracts/ports/digester.port.js';
-import { stricterPolicy } from '../../contracts/recovery-policy.js';
+import type { Clock, Digester } from '../../contracts/ports/system.port.js';
+import { stricterPolicy } from '../../contracts/policies.js';
 import type { RunRecord } from '../../contracts/run.js';
 import type { CallState, RunState } from '../journal/run-state.js';
 import type { ActionFacts, NextAction } from '../next-action.js';

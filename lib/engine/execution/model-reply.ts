@@ -1,5 +1,5 @@
 import type { AgentDefinition } from '../../contracts/agent-definition.js';
-import { isBlankText } from '../../contracts/blank-text.js';
+import { isBlankText } from '../../contracts/text.js';
 import type { Question } from '../../contracts/interaction.js';
 import {
   FINISH_REASONS,
@@ -12,7 +12,7 @@ import {
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { AssistantPart, ToolCallPart } from '../../contracts/message.js';
 import type { ModelReply, ModelReplyCall, ModelReplyPart } from '../../contracts/ports/model-client.port.js';
-import { settledUsage, type Usage } from '../../contracts/usage.js';
+import { settledUsage, type Usage } from '../../contracts/operation.js';
 import { gateDraft } from '../interactions.js';
 import type { RunState } from '../journal/run-state.js';
 import { MAX_JSON_DEPTH } from '../values/json-path.js';

@@ -1,5 +1,5 @@
 import type { InstructionsContext } from '../../contracts/agent-definition.js';
-import { isBlankText } from '../../contracts/blank-text.js';
+import { isBlankText } from '../../contracts/text.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { ModelReply, ToolChoice } from '../../contracts/ports/model-client.port.js';
 import type { ModelState, RunState } from '../journal/run-state.js';

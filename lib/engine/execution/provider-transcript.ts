@@ -1,5 +1,5 @@
 import type { AssistantPart, Message, ToolCallPart, ToolResultPart } from '../../contracts/message.js';
-import type { Digester } from '../../contracts/ports/digester.port.js';
+import type { Digester } from '../../contracts/ports/system.port.js';
 import { isWellFormedText } from '../values/well-formed.js';
 
 /** Whom a request goes to. */

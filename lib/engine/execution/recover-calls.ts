@@ -2,7 +2,7 @@ import { readAnswer } from '../../contracts/host-answer.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { OperationInterruption } from '../../contracts/operation.js';
 import type { ProbeResult } from '../../contracts/ports/tool-caller.port.js';
-import type { ToolDefinition } from '../../contracts/tool-definition.js';
+import type { ToolDefinition } from '../../contracts/agent-definition.js';
 import type { CallState } from '../journal/run-state.js';
 import { decideRecovery } from '../recovery-decision.js';
 import { timedCall } from '../timed-call.js';

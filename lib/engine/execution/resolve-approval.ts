@@ -1,7 +1,7 @@
 import { isText, optional, readAnswer } from '../../contracts/host-answer.js';
 import type { InteractionDecision } from '../../contracts/interaction.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
-import type { ApprovalResolution, ApprovalResolver } from '../../contracts/ports/approval-resolver.port.js';
+import type { ApprovalResolution, ApprovalResolver } from '../../contracts/ports/host.port.js';
 import {
   decidedEntry,
   interactionDigest,

@@ -7,7 +7,7 @@ import type {
   ToolContext,
   ToolEntry,
 } from '../../contracts/ports/tool-caller.port.js';
-import type { ToolDefinition } from '../../contracts/tool-definition.js';
+import type { ToolDefinition } from '../../contracts/agent-definition.js';
 import { StoreUnavailableError } from '../../errors/store.errors.js';
 import { failureOf, isOfStore, type Failure } from '../failure.js';
 import type { InteractionDraft } from '../interactions.js';

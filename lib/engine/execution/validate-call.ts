@@ -1,7 +1,7 @@
 import type { ApprovalVerdict, JournalEntry, ToolFailed } from '../../contracts/journal-entry.js';
 import type { JsonObject } from '../../contracts/json.js';
 import type { ParsedArguments, ToolCaller } from '../../contracts/ports/tool-caller.port.js';
-import type { ToolDefinition } from '../../contracts/tool-definition.js';
+import type { ToolDefinition } from '../../contracts/agent-definition.js';
 import type { EnginePorts } from '../engine-ports.js';
 import type { CallState } from '../journal/run-state.js';
 import { timedCall } from '../timed-call.js';

@@ -1,8 +1,3 @@
-/**
- * The fold: entry by entry from a journal to a {@link RunState}. Deterministic, so a restart sees exactly what the first process saw.
- * Kept here: I5 (the results of a reply become one message, in call order, when the last of them is in) and I9 (usage is the sum of committed replies and of
- * failed attempts that reported theirs).
- */
 import type { InteractionDecision } from '../../contracts/interaction.js';
 import type {
   InteractionDecided,
@@ -16,13 +11,15 @@ import type {
 } from '../../contracts/journal-entry.js';
 import type { JsonValue } from '../../contracts/json.js';
 import type { Message, ToolOutcome } from '../../contracts/message.js';
-import type { Operation } from '../../contracts/operation.js';
-import type { Digester } from '../../contracts/ports/digester.port.js';
-import { addUsage, sumUsage, type Usage } from '../../contracts/usage.js';
-import { effectsOf, mayHaveActed } from './effects.js';
-import { pastGeneration } from './past-part.js';
-import type { CallState, RunState } from './run-state.js';
+import { addUsage, sumUsage, type Operation, type Usage } from '../../contracts/operation.js';
+import type { Digester } from '../../contracts/ports/system.port.js';
+import { effectsOf, mayHaveActed, pastGeneration, type CallState, type RunState } from './run-state.js';
 
+/**
+ * The fold: entry by entry from a journal to a {@link RunState}. Deterministic, so a restart sees exactly what the
+ * first process saw. Kept here: I5 (the results of a reply become one message, in call order, when the last of them is
+ * in) and I9 (usage is the sum of committed replies and of failed attempts that reported theirs).
+ */
 export class JournalFold {
   constructor(private readonly digester: Digester) {}
 
@@ -40,7 +37,10 @@ export class JournalFold {
     }
   }
 
-  /** A call would be repeated with what is stored now. Asked of stored entries only: one's own were digested a moment ago. */
+  /**
+   * A call would be repeated with what is stored now. Asked of stored entries only: one's own were digested a moment
+   * ago.
+   */
   private compareArguments(state: RunState, { key, digest }: ToolStarted): void {
     const { input } = this.callOf(state, key);
     if (digest !== this.digester.digest(this.digester.canonical(input))) state.drift ??= key;

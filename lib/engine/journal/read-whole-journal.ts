@@ -1,4 +1,3 @@
-/** Reads a run's journal from a sequence to its end, page by page, and folds it. */
 import type { Message } from '../../contracts/message.js';
 import type { RunStore } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord } from '../../contracts/run.js';

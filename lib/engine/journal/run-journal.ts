@@ -1,17 +1,14 @@
-/**
- * The one writer of a running attempt's journal. Numbers the entries, keeps one write in flight, and lets later appends coalesce into the next.
- * Kept here: I2 (a promise resolves only when the entries are durable, and they are published only then) and I10: a result in hand is
- * offered again until it lands, the fence refuses it, or the process ends. Intents are not offered once the attempt may no longer act.
- */
 import type { JournalEntry } from '../../contracts/journal-entry.js';
-import type { Clock } from '../../contracts/ports/clock.port.js';
-import type { IdSource } from '../../contracts/ports/id-source.port.js';
+import type { Clock, IdSource } from '../../contracts/ports/system.port.js';
 import type { AppendRequest, RunStore, ToolTransaction } from '../../contracts/ports/run-store.port.js';
 import type { RunTotals } from '../../contracts/run.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { failureOf, storePause } from '../failure.js';
 
-/** What one step brings: results that must not be lost, and intents that are only worth something while the attempt may act. */
+/**
+ * What one step brings: results that must not be lost, and intents that are only worth something while the attempt may
+ * act.
+ */
 export interface StepEntries {
   results: JournalEntry[];
   intents: JournalEntry[];
@@ -45,6 +42,12 @@ interface Alone {
   reject: (error: unknown) => void;
 }
 
+/**
+ * The one writer of a running attempt's journal. Numbers the entries, keeps one write in flight, and lets later appends
+ * coalesce into the next. Kept here: I2 (a promise resolves only when the entries are durable, and they are published
+ * only then) and I10: a result in hand is offered again until it lands, the fence refuses it, or the process ends.
+ * Intents are not offered once the attempt may no longer act.
+ */
 export class RunJournal {
   private queue: (Queued | Alone)[] = [];
   private pumping: Promise<void> | null = null;
@@ -71,8 +74,8 @@ export class RunJournal {
   }
 
   /**
-   * Another way to write to this journal, in turn with the appends: those given before it have landed, later ones wait for it. Two writes at once would be
-   * given the same sequence, and either of them would look like somebody else's.
+   * Another way to write to this journal, in turn with the appends: those given before it have landed, later ones wait
+   * for it. Two writes at once would be given the same sequence, and either of them would look like somebody else's.
    * @throws what the work throws, and what a refused append before it was refused with
    */
   alone<T>(work: () => Promise<T>): Promise<T> {
@@ -150,7 +153,8 @@ export class RunJournal {
         return offerIntents ? 'all' : 'results';
       } catch (error) {
         if (!offerIntents && AgentRunsError.is(error, 'SEQUENCE_CONFLICT')) {
-          // The batch with its intents has landed after all; where nobody can say so now, the results are offered again.
+          // The batch with its intents has landed after all; where nobody can say so now, the results are offered
+          // again.
           const stored = await this.isStored(all);
           if (stored === false) throw error;
           if (stored === true) offerIntents = true;
@@ -158,7 +162,8 @@ export class RunJournal {
         } else if (failureOf(error) !== 'unavailable') throw error;
         else {
           await storePause(this.ports, ++failures);
-          // An append whose answer was lost may have landed with its intents: only a journal that lacks it lets us leave them out.
+          // An append whose answer was lost may have landed with its intents: only a journal that lacks it lets us
+          // leave them out.
           if (
             offerIntents &&
             !this.hooks.canStartEffects() &&

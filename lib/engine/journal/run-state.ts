@@ -1,17 +1,12 @@
-/**
- * What the journal up to a sequence says about a run: its checkpoint. Built only by folding entries; never stored, so that it cannot
- * contradict the journal. Mutable and private to one fold or one execution.
- */
+import { NO_USAGE, type Operation, type OperationInterruption, type UsageTotals } from '../../contracts/operation.js';
 import type { InteractionDecision, InteractionKind, Question } from '../../contracts/interaction.js';
-import type { RecordedText } from '../../contracts/recorded-text.js';
+import type { RecordedText } from '../../contracts/text.js';
 import type { ApprovalVerdict, FinishReason, RecordedError } from '../../contracts/journal-entry.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { ApprovalEdit, Message, ToolOutcome } from '../../contracts/message.js';
-import type { Operation, OperationInterruption } from '../../contracts/operation.js';
-import type { RecoveryPolicy } from '../../contracts/recovery-policy.js';
+import type { RecoveryPolicy } from '../../contracts/policies.js';
 import type { RunError, RunTotals } from '../../contracts/run.js';
 import type { AttentionReason, RunStatus } from '../../contracts/run-status.js';
-import { NO_USAGE, type UsageTotals } from '../../contracts/usage.js';
 
 /** A call of the latest reply. */
 export interface CallState {
@@ -81,6 +76,10 @@ export interface ModelState {
   status: 'started' | 'failed';
 }
 
+/**
+ * What the journal up to a sequence says about a run: its checkpoint. Built only by folding entries; never stored, so
+ * that it cannot contradict the journal. Mutable and private to one fold or one execution.
+ */
 export interface RunState {
   readonly runId: string;
   generation: number;
@@ -163,4 +162,55 @@ export function emptyState(runId: string): RunState {
     ended: null,
     grants: [],
   };
+}
+
+/** What an earlier part of a run came to, told when the next one begins. */
+export function pastGeneration(state: RunState): PastGeneration {
+  const { totals, generationStart, ended } = state;
+  const text = latestText(state);
+  const usage = { ...totals.usage };
+  for (const name of Object.keys(usage) as (keyof UsageTotals)[]) usage[name] -= generationStart.totals.usage[name];
+  return {
+    status: ended?.status ?? 'failed',
+    output: text === '' ? null : text,
+    error: ended?.error ?? null,
+    turns: totals.turn - generationStart.totals.turn,
+    usage,
+    startedAt: generationStart.at,
+    finishedAt: ended?.at ?? null,
+  };
+}
+
+/** The text of the latest reply of this part; empty without one. */
+export function latestText(state: RunState): string {
+  if (state.failedText !== null) return state.failedText;
+  for (let index = state.messages.length - 1; index >= state.historyLength; index--) {
+    const message = state.messages[index];
+    if (message?.role !== 'assistant') continue;
+    return message.content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('');
+  }
+  return '';
+}
+
+/**
+ * Whether a call that is over was begun, and could have changed something. A refusal after its beginning did nothing.
+ */
+export function mayHaveActed({ attempts, recovery, outcome }: CallState): boolean {
+  return attempts > 0 && recovery !== 'safe' && (outcome === 'success' || outcome === 'error' || isOpen(outcome));
+}
+
+/**
+ * What a run did that is not known to be without effect, oldest first. Calls that have no result are of unknown
+ * outcome.
+ */
+export function effectsOf({ effects, calls }: RunState): Effect[] {
+  const cut = calls.filter(
+    ({ status, recovery, steps }) =>
+      recovery !== 'safe' && (status === 'started' || status === 'uncertain' || (status !== 'done' && steps.size > 0)),
+  );
+  return [...effects, ...cut.map(({ name, input }): Effect => ({ name, input, outcome: 'unknown' }))];
+}
+
+function isOpen(outcome: CallState['outcome']): boolean {
+  return outcome === 'unknown' || outcome === 'cancelled';
 }

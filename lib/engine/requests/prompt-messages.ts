@@ -1,4 +1,4 @@
-import { isBlankText } from '../../contracts/blank-text.js';
+import { isBlankText } from '../../contracts/text.js';
 import type { AssistantPart, Message, ToolOutcome, ToolResultPart, UserPart } from '../../contracts/message.js';
 import {
   anything,

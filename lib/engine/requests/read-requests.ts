@@ -1,4 +1,4 @@
-import type { Actor } from '../../contracts/actor.js';
+import type { Actor, RunMetadata } from '../../contracts/run.js';
 import type { InteractionDecision } from '../../contracts/interaction.js';
 import type { ToolResolved } from '../../contracts/journal-entry.js';
 import type { Message } from '../../contracts/message.js';
@@ -11,7 +11,6 @@ import type {
   ToolResolution,
 } from '../../contracts/run-requests.js';
 import { statusesOf } from '../../contracts/run-status.js';
-import type { RunMetadata } from '../../contracts/run.js';
 import { type Given, readRequest } from '../../contracts/schema.js';
 import { requireFit } from './payload.js';
 import { userMessage } from './prompt-messages.js';

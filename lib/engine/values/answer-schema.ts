@@ -74,8 +74,9 @@ const KEYWORDS: Readonly<Record<string, Keyword>> = {
 };
 
 /**
- * What keeps a JSON Schema from being one that answers can be checked against, in words; null when nothing does. Such schemas come from models, tools and
- * users, so they are data: a closed subset that {@link checkAnswer} interprets, without patterns, references and anything that would have to be compiled.
+ * What keeps a JSON Schema from being one that answers can be checked against, in words; null when nothing does. Such
+ * schemas come from models, tools and users, so they are data: a closed subset that {@link checkAnswer} interprets,
+ * without patterns, references and anything that would have to be compiled.
  */
 export function schemaProblem(schema: JsonValue): string | null {
   const budget = { parts: MAX_SCHEMA_PARTS };

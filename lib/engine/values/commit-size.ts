@@ -4,8 +4,8 @@ export function jsonBytes(value: unknown): number {
 }
 
 /**
- * How many of these, in order, one commit or page takes beside what it holds already. Of one that is empty at least one: it was let in by itself, and waiting
- * would not make it smaller.
+ * How many of these, in order, one commit or page takes beside what it holds already. Of one that is empty at least
+ * one: it was let in by itself, and waiting would not make it smaller.
  */
 export function countThatFits(items: readonly unknown[], beside: readonly unknown[], maxBytes = Infinity): number {
   if (maxBytes === Infinity) return items.length;

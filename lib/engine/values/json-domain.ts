@@ -10,9 +10,9 @@ export const MAX_OBJECT_KEYS = 1_000;
 export const INEXACT_NUMBER = 'would be rounded (beyond ±(2^53 − 1)); give it as text';
 
 /**
- * Why arguments are refused before a validator sees them; null when they are not. What would not come back from a journal as it was (numbers beyond a
- * double, rounded integers, too many levels) and what a validator might spend the loop on. Settles -0 in place. Iterative, because JSON.parse accepts any
- * depth; stops at the first problem.
+ * Why arguments are refused before a validator sees them; null when they are not. What would not come back from a
+ * journal as it was (numbers beyond a double, rounded integers, too many levels) and what a validator might spend the
+ * loop on. Settles -0 in place. Iterative, because JSON.parse accepts any depth; stops at the first problem.
  */
 export function argumentsProblem(root: JsonObject): string | null {
   const open: { value: JsonObject | JsonValue[]; path: readonly PathStep[] }[] = [{ value: root, path: [] }];

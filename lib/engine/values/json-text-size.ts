@@ -1,6 +1,9 @@
 /** Sizes of JSON text without building it: what `JSON.stringify` would write, counted in UTF-8 bytes. */
 
-/** Bytes of a string as JSON text, quotes and escapes included. Stops counting beyond `limit`: the result is then merely larger than it. */
+/**
+ * Bytes of a string as JSON text, quotes and escapes included. Stops counting beyond `limit`: the result is then merely
+ * larger than it.
+ */
 export function jsonStringBytes(text: string, limit = Infinity): number {
   // Every UTF-16 unit costs at least a byte.
   if (text.length + 2 > limit) return text.length + 2;
@@ -19,7 +22,10 @@ export function jsonStringBytes(text: string, limit = Infinity): number {
   return bytes;
 }
 
-/** Whether a text has more UTF-8 bytes than that. A UTF-16 unit is at most three of them, so that only a text near the limit is measured. */
+/**
+ * Whether a text has more UTF-8 bytes than that. A UTF-16 unit is at most three of them, so that only a text near the
+ * limit is measured.
+ */
 export function isLargerThan(text: string, maxBytes: number): boolean {
   return text.length * 3 > maxBytes && (text.length > maxBytes || new TextEncoder().encode(text).length > maxBytes);
 }

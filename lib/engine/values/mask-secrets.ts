@@ -1,9 +1,10 @@
 const MASK = '[redacted]';
 
 /**
- * The text with everything that has the form of a credential replaced by `[redacted]`: the last line of defence for error texts that are stored, shown, logged
- * or sent to the model. Drivers and providers put connection strings and the offending key into their messages. It cannot know a secret that looks like
- * an ordinary word, so callers choose what text they keep in the first place.
+ * The text with everything that has the form of a credential replaced by `[redacted]`: the last line of defence for
+ * error texts that are stored, shown, logged or sent to the model. Drivers and providers put connection strings and the
+ * offending key into their messages. It cannot know a secret that looks like an ordinary word, so callers choose what
+ * text they keep in the first place.
  *
  * Linear in the length of the text: every pass consumes what it has looked at.
  */

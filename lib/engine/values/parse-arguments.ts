@@ -1,7 +1,7 @@
 /**
- * The argument text of a model's call as a JSON object. Strict JSON (RFC 8259): nothing is repaired, because a repaired call is one the model
- * did not make. What a journal could not give back as it was (numbers beyond a double, deeper than a result may be) is refused here, so
- * that a live run and a recovered one see the same value.
+ * The argument text of a model's call as a JSON object. Strict JSON (RFC 8259): nothing is repaired, because a repaired
+ * call is one the model did not make. What a journal could not give back as it was (numbers beyond a double, deeper
+ * than a result may be) is refused here, so that a live run and a recovered one see the same value.
  */
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import { argumentsProblem } from './json-domain.js';
@@ -9,8 +9,8 @@ import { argumentsProblem } from './json-domain.js';
 export type ParsedArgumentText = { ok: true; arguments: JsonObject } | { ok: false; problem: string };
 
 /**
- * Blank text is `{}`: models leave it out for a tool without parameters. Of duplicate keys the last one wins (as in `JSON.parse`); `__proto__`
- * stays an own key and changes no prototype; -0 becomes 0.
+ * Blank text is `{}`: models leave it out for a tool without parameters. Of duplicate keys the last one wins (as in
+ * `JSON.parse`); `__proto__` stays an own key and changes no prototype; -0 becomes 0.
  * @returns the object, or a problem in words fit for the model: it names the fault and repeats no argument
  */
 export function parseArguments(text: string): ParsedArgumentText {

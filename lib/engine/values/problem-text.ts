@@ -6,8 +6,8 @@ export const MAX_PROBLEMS = 20;
 const MAX_LENGTH = 300;
 
 /**
- * Problems as validators list them, bounded: a value that somebody else chose decides neither how many are told nor how long they are. Never empty: a
- * validator that refuses without a word has refused.
+ * Problems as validators list them, bounded: a value that somebody else chose decides neither how many are told nor how
+ * long they are. Never empty: a validator that refuses without a word has refused.
  */
 export function firstProblems(problems: readonly unknown[]): string[] {
   const told = problems

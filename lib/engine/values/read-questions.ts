@@ -1,9 +1,8 @@
 /** Questions as a tool or a model gives them: every problem in words, and nothing but the known fields kept. */
-import { isIdentifier } from '../../contracts/identifier.js';
+import { isBlankText, isIdentifier } from '../../contracts/text.js';
 import type { Question } from '../../contracts/interaction.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import { schemaProblem } from './answer-schema.js';
-import { isBlankText } from '../../contracts/blank-text.js';
 import { normaliseResult } from './normalise-result.js';
 import { firstProblems } from './problem-text.js';
 

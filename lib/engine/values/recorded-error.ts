@@ -1,9 +1,10 @@
 /**
- * Any thrown value as an error that may be stored and shown. An allow-list: class name, code, message, and for this package's own errors status and
- * retryable. Never stack, cause, config, request, headers or any other property, and never a serialised exception.
+ * Any thrown value as an error that may be stored and shown. An allow-list: class name, code, message, and for this
+ * package's own errors status and retryable. Never stack, cause, config, request, headers or any other property, and
+ * never a serialised exception.
  */
 import type { RecordedError } from '../../contracts/journal-entry.js';
-import type { RecordedText } from '../../contracts/recorded-text.js';
+import type { RecordedText } from '../../contracts/text.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { maskSecrets } from './mask-secrets.js';
 import { thrownMessage, thrownProperty } from './thrown-value.js';

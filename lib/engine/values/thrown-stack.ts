@@ -1,4 +1,4 @@
-import type { RecordedText } from '../../contracts/recorded-text.js';
+import type { RecordedText } from '../../contracts/text.js';
 import { recordedError, recordedText } from './recorded-error.js';
 import { thrownMessage, thrownProperty } from './thrown-value.js';
 import { truncateText } from './truncate-text.js';
@@ -7,8 +7,8 @@ const MAX_MESSAGE = 500;
 const MAX_FRAMES = 12;
 
 /**
- * A thrown value for a log: class, code, message and frames, and the same without frames for its cause. Masked and bounded like all recorded text: drivers
- * and clients put addresses, passwords and bodies into their messages.
+ * A thrown value for a log: class, code, message and frames, and the same without frames for its cause. Masked and
+ * bounded like all recorded text: drivers and clients put addresses, passwords and bodies into their messages.
  */
 export function thrownStack(thrown: unknown): RecordedText {
   const cause = thrownProperty(thrown, 'cause');

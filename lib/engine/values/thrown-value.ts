@@ -1,6 +1,6 @@
 /**
- * Reads an exception that may be anything: `throw undefined`, a Proxy, an Error whose message is a number or whose getter throws. Never throws itself,
- * and looks at nothing but the property it is asked for.
+ * Reads an exception that may be anything: `throw undefined`, a Proxy, an Error whose message is a number or whose
+ * getter throws. Never throws itself, and looks at nothing but the property it is asked for.
  */
 
 /** One property of a thrown value; undefined when it cannot be read. */

@@ -1,5 +1,6 @@
 /**
- * Shortens text for errors, previews and log lines. Cuts between code points, never inside a surrogate pair, and marks the cut with `…`.
+ * Shortens text for errors, previews and log lines. Cuts between code points, never inside a surrogate pair, and marks
+ * the cut with `…`.
  * @param maxCodePoints the length of the result at most, the mark included; at least 1
  */
 export function truncateText(text: string, maxCodePoints: number): string {

@@ -1,6 +1,6 @@
 /**
- * Well-formed UTF-16 for what leaves the process towards a provider: strict providers refuse a lone surrogate with a 400 for the rest of the
- * session. Stored values are never changed by this; the copy on its way out is.
+ * Well-formed UTF-16 for what leaves the process towards a provider: strict providers refuse a lone surrogate with a
+ * 400 for the rest of the session. Stored values are never changed by this; the copy on its way out is.
  */
 import type { JsonValue } from '../../contracts/json.js';
 
@@ -21,8 +21,8 @@ export function isWellFormedText(text: string): boolean {
 }
 
 /**
- * A JSON value whose texts and keys are all well-formed. Returns the value itself when nothing needs changing, else a copy that shares the untouched
- * parts. Keys that become equal: the last one wins. A `__proto__` key stays an own key.
+ * A JSON value whose texts and keys are all well-formed. Returns the value itself when nothing needs changing, else a
+ * copy that shares the untouched parts. Keys that become equal: the last one wins. A `__proto__` key stays an own key.
  */
 export function wellFormedJson<T extends JsonValue>(value: T): T {
   return repaired(value) as T;

@@ -1,13 +1,9 @@
-/**
- * `respond`: an approval or a question is decided exactly once, by a holder of its role. What the person edited or answered is validated
- * before the store is asked; whether it may still be decided is decided under the run's lock, on the store's clock.
- */
 import type { Interaction, InteractionDecision } from '../../contracts/interaction.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import type { InteractionResponse } from '../../contracts/run-requests.js';
 import { invalidRequest, requireId } from '../../contracts/schema.js';
-import type { ToolDefinition } from '../../contracts/tool-definition.js';
+import type { ToolDefinition } from '../../contracts/agent-definition.js';
 import {
   AlreadyDecidedError,
   ForbiddenError,
@@ -29,10 +25,15 @@ import type { CallerTransition } from './caller-transition.js';
 import { firstProblems } from '../values/problem-text.js';
 import { addedArguments } from './added-arguments.js';
 import { answerProblems } from './check-answers.js';
-import { takeDecisions } from './decide-interactions.js';
+import { takeDecisions } from './waiting-runs.js';
 
 const PAGE = 100;
 
+/**
+ * `respond`: an approval or a question is decided exactly once, by a holder of its role. What the person edited or
+ * answered is validated before the store is asked; whether it may still be decided is decided under the run's lock, on
+ * the store's clock.
+ */
 export class AnswerInteraction {
   constructor(
     private readonly ports: EnginePorts,
@@ -40,7 +41,10 @@ export class AnswerInteraction {
     private readonly callers: CallerTransition,
   ) {}
 
-  /** @returns the ask as decided. @throws InteractionNotFoundError, ForbiddenError, AlreadyDecidedError, InteractionExpiredError, InvalidAnswerError, InvalidArgumentsError */
+  /**
+   * @returns the ask as decided. @throws InteractionNotFoundError, ForbiddenError, AlreadyDecidedError,
+   * InteractionExpiredError, InvalidAnswerError, InvalidArgumentsError
+   */
   async respond(runId: string, interactionId: string, response: InteractionResponse): Promise<Interaction> {
     const id = requireId('runId', runId);
     const given = readResponse(response);
@@ -109,7 +113,9 @@ export class AnswerInteraction {
     }
   }
 
-  /** The decision as it will be stored: edited arguments parsed like a call's, answers checked against their questions. */
+  /**
+   * The decision as it will be stored: edited arguments parsed like a call's, answers checked against their questions.
+   */
   private async fit(asked: Interaction, given: InteractionDecision): Promise<InteractionDecision> {
     const isApproval = 'decision' in given;
     if (isApproval !== (asked.kind === 'approval')) {
@@ -128,7 +134,8 @@ export class AnswerInteraction {
         const isChanged = this.canonical(edited) !== this.canonical(given.arguments);
         return { ...given, arguments: edited, ...(isChanged && { givenArguments: given.arguments }) };
       }
-      // What a method asked to approve in the middle of its work has no schema; but what it never showed it will not look for either.
+      // What a method asked to approve in the middle of its work has no schema; but what it never showed it will not
+      // look for either.
       if (Object.keys(asked.arguments ?? {}).length === 0)
         throw new InvalidArgumentsError(
           `Interaction ${asked.id} shows no arguments, so there are none to edit. Approve it as it is, or deny it with a note.`,

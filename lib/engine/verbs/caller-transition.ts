@@ -1,7 +1,3 @@
-/**
- * How a caller's verb moves a run: one locked transition, told after its commit. The verbs decide; legality is the table's; what happens next is
- * a claim's business, here or in another process.
- */
 import { isOffered, offerText } from '../../contracts/agent-definition.js';
 import type { Message } from '../../contracts/message.js';
 import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
@@ -19,6 +15,10 @@ import { notFound } from './read-runs.js';
 /** Tries to decide on a journal that keeps moving under the reader. */
 const MAX_READS = 5;
 
+/**
+ * How a caller's verb moves a run: one locked transition, told after its commit. The verbs decide; legality is the
+ * table's; what happens next is a claim's business, here or in another process.
+ */
 export class CallerTransition {
   constructor(
     private readonly ports: EnginePorts,
@@ -57,7 +57,8 @@ export class CallerTransition {
 
   /**
    * A move that needs to know what the journal says: repeated until it was decided on the journal as it is.
-   * @param stateless whether a decision needs no state after all: while the run has an owner, its journal moves under every reader
+   * @param stateless whether a decision needs no state after all: while the run has an owner, its journal moves under
+   * every reader
    */
   async moveFolded(
     runId: string,

@@ -1,7 +1,3 @@
-/**
- * The verbs by which a caller moves a run: cancel, resume, retry, resolveTool. Each is one locked transition decided by the table of
- * contracts/run-transitions; what happens next is a claim's business, here or in another process.
- */
 import type { JournalEntry, ToolResolved } from '../../contracts/journal-entry.js';
 import type { Message } from '../../contracts/message.js';
 import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
@@ -37,8 +33,12 @@ import { becomePending, changeStatus, NOTHING, requireVerb } from '../transition
 import type { CallerTransition } from './caller-transition.js';
 import { decideRestart, decideRetry } from './run-again.js';
 import { screenInput } from './screen-input.js';
-import { hasBudgetLeft, stillWaiting } from './waiting.js';
+import { hasBudgetLeft, stillWaiting } from './waiting-runs.js';
 
+/**
+ * The verbs by which a caller moves a run: cancel, resume, retry, resolveTool. Each is one locked transition decided by
+ * the table of contracts/run-transitions; what happens next is a claim's business, here or in another process.
+ */
 export class MoveRuns {
   constructor(
     private readonly ports: EnginePorts,
@@ -57,7 +57,8 @@ export class MoveRuns {
   }
 
   /**
-   * A suspended run → `pending`. An active run without a live owner is left to whoever claims it; a live owner refuses unless taken over.
+   * A suspended run → `pending`. An active run without a live owner is left to whoever claims it; a live owner refuses
+   * unless taken over.
    * @throws RunLeasedError, OpenInteractionsError, VersionUnavailableError, IllegalTransitionError
    */
   async resume(runId: string, options: ResumeOptions = {}): Promise<void> {
@@ -81,7 +82,10 @@ export class MoveRuns {
     this.worker.wake();
   }
 
-  /** Settles one blocked call by what a person knows. @throws OperationConflictError, InvalidAnswerError, IllegalTransitionError */
+  /**
+   * Settles one blocked call by what a person knows. @throws OperationConflictError, InvalidAnswerError,
+   * IllegalTransitionError
+   */
   async resolveTool(runId: string, resolution: ToolResolution): Promise<void> {
     const id = requireId('runId', runId);
     const read = readResolution(resolution, this.ports.options.maxPayloadBytes);
@@ -214,7 +218,9 @@ function decideResume(locked: LockedRun, given: Given<typeof RESUME.fields>): Ru
   return becomePending(locked, 'resume', { cause: 'resumed', ...note }, entries, change);
 }
 
-/** An active run without an owner is left to whoever claims it, but a limit that comes with the request holds at once. */
+/**
+ * An active run without an owner is left to whoever claims it, but a limit that comes with the request holds at once.
+ */
 function keepLimit(locked: LockedRun, maxTotalTokens: number | null, note: CallerNote): RunWrites {
   if (maxTotalTokens === null) return NOTHING;
   const change = { budgetMaxTotalTokens: maxTotalTokens };
@@ -228,7 +234,9 @@ function limitReplaced({ run, now }: LockedRun, maxTotalTokens: number, { by }: 
   return { type: 'budget.limit_replaced', at: now, maxTotalTokens, consumed, ...(by !== undefined && { by }) };
 }
 
-/** The given limit replaces the stored one at once; without anything left the run goes on waiting, and asks for nothing. */
+/**
+ * The given limit replaces the stored one at once; without anything left the run goes on waiting, and asks for nothing.
+ */
 function decideNewLimit(locked: LockedRun, maxTotalTokens: number, note: CallerNote): RunWrites {
   const { run, now } = locked;
   const replaced = limitReplaced(locked, maxTotalTokens, note);

@@ -1,7 +1,6 @@
-/** The reading verbs: what a run is, what it said, what happened to it. Each reads one consistent snapshot and writes nothing. */
 import type { SequencedEntry } from '../../contracts/journal-entry.js';
 import type { Message } from '../../contracts/message.js';
-import type { ScopedCall } from '../../contracts/ports/run-scope.port.js';
+import type { ScopedCall } from '../../contracts/ports/system.port.js';
 import type {
   EventOptions,
   ListOptions,
@@ -21,17 +20,22 @@ import type {
 import { readRequest, requireId, requireOptions } from '../../contracts/schema.js';
 import { InvalidCursorError, RunNotFoundError } from '../../errors/request.errors.js';
 import type { EnginePorts } from '../engine-ports.js';
-import { fullEvent, lifecycleEvent } from '../event-projection.js';
+import {
+  fullEvent,
+  lifecycleEvent,
+  presentInteraction,
+  presentOperations,
+  presentRun,
+  presentSummary,
+} from '../run-presenter.js';
 import type { JournalFold } from '../journal/fold-journal.js';
 import { readRunState } from '../journal/read-whole-journal.js';
 import { readInteractionList, readList } from '../requests/read-requests.js';
 import { EVENTS, MAX_EVENTS, SESSION_MESSAGES, WAIT } from '../requests/request-schemas.js';
-import { presentInteraction, presentOperations, presentRun, presentSummary } from '../run-presenter.js';
 import type { RunSignals } from '../run-signals.js';
 import type { RunWaits } from '../run-waits.js';
 import type { RunWorker } from '../run-worker.js';
-import { effectsNote } from '../session-effects.js';
-import { readHistory } from '../sessions.js';
+import { effectsNote, readHistory } from '../sessions.js';
 import type { Unanswered } from '../unanswered.js';
 import { countThatFits } from '../values/commit-size.js';
 import { foreignSession } from './start-admission.js';
@@ -41,6 +45,10 @@ const MAX_PAGE_BYTES = 4 * 1024 * 1024;
 /** How often a waiter looks again for what other processes did. */
 const POLL_MS = 500;
 
+/**
+ * The reading verbs: what a run is, what it said, what happened to it. Each reads one consistent snapshot and writes
+ * nothing.
+ */
 export class ReadRuns {
   constructor(
     private readonly ports: EnginePorts,
@@ -112,8 +120,9 @@ export class ReadRuns {
   }
 
   /**
-   * Resolves when the run is settled or suspended, or when the wait or this process ends: then with the state it has. Inside a run it rejects when the call that
-   * waits must stop: the state of that moment would be recorded as what the call came to.
+   * Resolves when the run is settled or suspended, or when the wait or this process ends: then with the state it has.
+   * Inside a run it rejects when the call that waits must stop: the state of that moment would be recorded as what the
+   * call came to.
    */
   async result(runId: string, options: WaitOptions = {}): Promise<Run> {
     const { timeout = Number.POSITIVE_INFINITY, signal } = readRequest(WAIT, options);

@@ -60,8 +60,9 @@ export function decideRestart(locked: LockedRun, messages: Message[], { maxTurns
 }
 
 /**
- * A settled run may come back to its session only while no later run has started there. A completed one leaves the history until it has completed anew:
- * its messages are no longer those that the session ended with, and nobody may be built on them meanwhile.
+ * A settled run may come back to its session only while no later run has started there. A completed one leaves the
+ * history until it has completed anew: its messages are no longer those that the session ended with, and nobody may be
+ * built on them meanwhile.
  */
 function takeHeadAgain({ run, session }: LockedRun, verb: RunVerb): Pick<RunWrites, 'session'> {
   if (!session) return {};
@@ -93,7 +94,8 @@ function requireMeasured(run: RunRecord, verb: RunVerb): void {
 }
 
 /**
- * The turn limit from now on. It counts over the whole run, so that one which is used up would end the run again before its next request.
+ * The turn limit from now on. It counts over the whole run, so that one which is used up would end the run again before
+ * its next request.
  * @param needsTurn whether the run goes on with a new request
  */
 function turnLimit(

@@ -1,4 +1,3 @@
-/** A run's token budget in a person's hands: grant adds, deny ends the run, and both are recorded with who did it. */
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import type { BudgetDecision } from '../../contracts/run-requests.js';
@@ -14,9 +13,10 @@ import { settlement } from '../settle-run.js';
 import { becomePending } from '../transitions.js';
 import type { CallerTransition } from './caller-transition.js';
 import { notFound } from './read-runs.js';
-import { hasBudgetLeft, stillWaiting } from './waiting.js';
+import { hasBudgetLeft, stillWaiting } from './waiting-runs.js';
 import { recordedFailure } from '../values/recorded-error.js';
 
+/** A run's token budget in a person's hands: grant adds, deny ends the run, and both are recorded with who did it. */
 export class RunBudget {
   constructor(
     private readonly ports: EnginePorts,

@@ -1,9 +1,10 @@
 import { isText, readAnswer } from '../../contracts/host-answer.js';
-import type { InputVerdict, ScreenedInput } from '../../contracts/ports/input-guardrail.port.js';
+import type { InputVerdict, ScreenedInput } from '../../contracts/ports/host.port.js';
 import type { EnginePorts } from '../engine-ports.js';
 
 /**
- * Asks the guardrail about what somebody says to a run. Null alone lets it pass: whatever else is no verdict refuses too.
+ * Asks the guardrail about what somebody says to a run. Null alone lets it pass: whatever else is no verdict refuses
+ * too.
  * @returns why it is refused; null when it is not
  */
 export async function screenInput(

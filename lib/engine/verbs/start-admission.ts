@@ -26,8 +26,8 @@ export interface Draft {
 }
 
 /**
- * Decided under the session's lock, before anything of the session is shown to the caller: whoever got there first owns the session, and a caller that
- * names another owner learns nothing about it.
+ * Decided under the session's lock, before anything of the session is shown to the caller: whoever got there first owns
+ * the session, and a caller that names another owner learns nothing about it.
  */
 export function ownershipRefusal({ input }: Draft, { session }: CreateSituation): CreateDecision | null {
   if (!session || input.sessionOwner === null || session.owner === input.sessionOwner) return null;
@@ -69,7 +69,10 @@ export function existingRun(draft: Draft, { sameRequest, sameId }: CreateSituati
   };
 }
 
-/** Within a session its owner decides, who was compared before; a run of another session, or of another actor, is nobody's to take up by a start. */
+/**
+ * Within a session its owner decides, who was compared before; a run of another session, or of another actor, is
+ * nobody's to take up by a start.
+ */
 function mayJoin({ input }: Draft, run: RunRecord): boolean {
   if (input.sessionId !== null) return run.sessionId === input.sessionId;
   return input.actor === null || run.actor === null || run.actor.id === input.actor.id;

@@ -2,17 +2,17 @@
  * `start`: the run and its first entry are committed before any work. In a process with a free slot the run is started inline: submission, claim
  * and the first model intent are one commit, and the model is called right after it.
  */
-import type { Actor } from '../../contracts/actor.js';
-import type { AgentDefinition } from '../../contracts/agent-definition.js';
-import type { JournalEntry } from '../../contracts/journal-entry.js';
-import type { CreateDecision, CreateSituation } from '../../contracts/ports/run-store.port.js';
 import {
   CONTRACT_VERSION,
+  type Actor,
   type FrozenOptions,
   type RunRecord,
   type SessionMode,
   type SessionRecord,
 } from '../../contracts/run.js';
+import type { AgentDefinition } from '../../contracts/agent-definition.js';
+import type { JournalEntry } from '../../contracts/journal-entry.js';
+import type { CreateDecision, CreateSituation } from '../../contracts/ports/run-store.port.js';
 import type { StartContext, StartOptions } from '../../contracts/run-requests.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { AgentNotFoundError } from '../../errors/request.errors.js';
@@ -25,8 +25,7 @@ import { nextAction } from '../next-action.js';
 import type { PendingLimit } from '../pending-limit.js';
 import { readStart } from '../requests/read-requests.js';
 import type { RunWorker } from '../run-worker.js';
-import { effectsNote } from '../session-effects.js';
-import { readHistory } from '../sessions.js';
+import { effectsNote, readHistory } from '../sessions.js';
 import { screenInput } from './screen-input.js';
 import { admissionRefusal, existingRun, ownershipRefusal, type Draft } from './start-admission.js';
 import { recordedFailure } from '../values/recorded-error.js';
@@ -39,6 +38,10 @@ export interface Started {
   created: boolean;
 }
 
+/**
+ * `start`: the run and its first entry are committed before any work. In a process with a free slot the run is born
+ * claimed: submission, claim and the first model intent are one commit, and the model is called right after it.
+ */
 export class StartRun {
   constructor(
     private readonly ports: EnginePorts,
@@ -49,7 +52,10 @@ export class StartRun {
     private readonly unanswered: Unanswered,
   ) {}
 
-  /** @throws InvalidRequestError, AgentNotFoundError, SessionBusyError, RequestConflictError, RunExistsError, TooManyPendingError, PayloadTooLargeError, ForbiddenError, StoreUnavailableError */
+  /**
+   * @throws InvalidRequestError, AgentNotFoundError, SessionBusyError, RequestConflictError, RunExistsError,
+   * TooManyPendingError, PayloadTooLargeError, ForbiddenError, StoreUnavailableError
+   */
   start(options: StartOptions, context: StartContext = {}): Promise<Started> {
     return this.unanswered.watch(this.startNow(options, context));
   }
@@ -73,7 +79,10 @@ export class StartRun {
     }
   }
 
-  /** The answer to a commit may be lost: a run that exists must not be answered as if it did not, or it is started once more. */
+  /**
+   * The answer to a commit may be lost: a run that exists must not be answered as if it did not, or it is started once
+   * more.
+   */
   private async committed({ id, requestDigest, input }: Draft): Promise<RunRecord | null> {
     const loaded = await this.ports.store.load(id).catch(() => null);
     const { canonical } = this.ports.digester;

@@ -1,7 +1,3 @@
-/**
- * `steer`: a message into an open run's durable inbox. Delivered exactly once, in order, at a boundary; refused once the run is settled, because the
- * same lock orders it against the settling. The same request id with the same message is the same message.
- */
 import type { InboxMessage } from '../../contracts/interaction.js';
 import type { JsonValue } from '../../contracts/json.js';
 import type { Message } from '../../contracts/message.js';
@@ -19,6 +15,11 @@ import { NOTHING } from '../transitions.js';
 import type { CallerTransition } from './caller-transition.js';
 import { screenInput } from './screen-input.js';
 
+/**
+ * `steer`: a message into an open run's durable inbox. Delivered exactly once, in order, at a boundary; refused once
+ * the run is settled, because the same lock orders it against the settling. The same request id with the same message
+ * is the same message.
+ */
 export class SteerRun {
   constructor(
     private readonly ports: EnginePorts,
@@ -26,7 +27,9 @@ export class SteerRun {
     private readonly callers: CallerTransition,
   ) {}
 
-  /** @throws RequestConflictError, IllegalTransitionError, InputRefusedError, InvalidRequestError, PayloadTooLargeError */
+  /**
+   * @throws RequestConflictError, IllegalTransitionError, InputRefusedError, InvalidRequestError, PayloadTooLargeError
+   */
   async steer(runId: string, text: string, options: SteerOptions): Promise<SteerReceipt> {
     const id = requireId('runId', runId);
     requireOptions(options);

@@ -2,7 +2,7 @@
  * Who makes a request, as the host's authentication knows it. Runs after the registration's guards and before anything else of a route: an identity never
  * comes from a body, a query or anything else that the product itself defines.
  */
-import type { Actor } from '../../contracts/actor.js';
+import type { Actor } from '../../contracts/run.js';
 
 /** What is promised of a request on every adapter, for hosts that do not name their adapter's type. */
 export interface HttpRequestLike {

@@ -1,6 +1,6 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable, Logger } from '@nestjs/common';
-import type { Actor } from '../../contracts/actor.js';
-import { isBlankText } from '../../contracts/blank-text.js';
+import type { Actor } from '../../contracts/run.js';
+import { isBlankText } from '../../contracts/text.js';
 import { ACTOR_RESOLVER } from '../agent-runs-http.options.js';
 import { httpProblem, internalProblem } from '../results/http-problem.js';
 import type { ActorResolver, HttpRequestLike } from './actor-resolver.port.js';

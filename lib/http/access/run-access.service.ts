@@ -3,10 +3,9 @@
  * done is 403. Without an authorizer no read is spent on it.
  */
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import type { Actor } from '../../contracts/actor.js';
+import type { Actor, RunRecord } from '../../contracts/run.js';
 import type { Interaction } from '../../contracts/interaction.js';
 import type { RunStore } from '../../contracts/ports/run-store.port.js';
-import type { RunRecord } from '../../contracts/run.js';
 import type {
   ListOptions,
   PendingInteractionsOptions,

@@ -2,10 +2,9 @@
  * Whether an actor may do something to a run. Called for every route with what the *store* holds about the run, never with what the request says of it
  * (`start` and lists apart, where the request is the subject). Without one, whoever passes the guards may do everything that `features` allow.
  */
-import type { Actor } from '../../contracts/actor.js';
+import type { Actor, RunMetadata } from '../../contracts/run.js';
 import { isText, optional, readAnswer } from '../../contracts/host-answer.js';
 import type { Interaction } from '../../contracts/interaction.js';
-import type { RunMetadata } from '../../contracts/run.js';
 import type { ListOptions, PendingInteractionsOptions, StartOptions } from '../../contracts/run-requests.js';
 import type { RunStatus } from '../../contracts/run-status.js';
 

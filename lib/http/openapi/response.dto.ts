@@ -1,8 +1,8 @@
 import type { Type } from '@nestjs/common';
-import type { Actor } from '../../contracts/actor.js';
+import type { Actor, RunError } from '../../contracts/run.js';
 import { INTERACTION_STATUSES, type Question } from '../../contracts/interaction.js';
 import type { Message } from '../../contracts/message.js';
-import { RECOVERY_POLICIES } from '../../contracts/recovery-policy.js';
+import { RECOVERY_POLICIES } from '../../contracts/policies.js';
 import type { SteerReceipt } from '../../contracts/run-requests.js';
 import { RUN_PHASES, RUN_STATUSES } from '../../contracts/run-status.js';
 import type {
@@ -17,9 +17,8 @@ import type {
   RunLeaseView,
   RunSummaryView,
 } from '../../contracts/run-view.js';
-import type { RunError } from '../../contracts/run.js';
 import type { FieldDoc } from '../../contracts/schema.js';
-import type { UsageTotals } from '../../contracts/usage.js';
+import type { UsageTotals } from '../../contracts/operation.js';
 import type { SnapshotSummary } from '../agent-runs.controller.js';
 import type { HttpProblemBody } from '../results/http-problem.js';
 import { type DocOf, dto } from './dto.js';

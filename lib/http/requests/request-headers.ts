@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events';
 import type { HttpServer } from '@nestjs/common';
-import { MAX_IDENTIFIER } from '../../contracts/identifier.js';
+import { MAX_IDENTIFIER } from '../../contracts/text.js';
 import type { HttpRequestLike } from '../access/actor-resolver.port.js';
 import { httpProblem } from '../results/http-problem.js';
 

@@ -6,7 +6,7 @@
  * key. Bodies, headers, URLs and the error itself (as a cause) are left behind.
  */
 import { ModelCallError } from '../../errors/run.errors.js';
-import { isBlankText } from '../../contracts/blank-text.js';
+import { isBlankText } from '../../contracts/text.js';
 import { recordedText } from '../../engine/values/recorded-error.js';
 import { thrownMessage, thrownProperty } from '../../engine/values/thrown-value.js';
 import { truncateText } from '../../engine/values/truncate-text.js';

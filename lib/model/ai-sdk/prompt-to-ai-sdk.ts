@@ -12,7 +12,7 @@ import type {
   UserMessage,
 } from '../../contracts/message.js';
 import type { ModelRequest } from '../../contracts/ports/model-client.port.js';
-import { isBlankText } from '../../contracts/blank-text.js';
+import { isBlankText } from '../../contracts/text.js';
 import { wellFormedJson, wellFormedText } from '../../engine/values/well-formed.js';
 import type { AiSdkFileData, AiSdkMessage, AiSdkPromptPart, AiSdkSpecification } from './ai-sdk-types.js';
 import { opaqueToAiSdk } from './opaque-part.js';

@@ -1,7 +1,7 @@
 /** What a model is told about a call of its: never blank, and in words that say what happened without calling a refusal a malfunction. */
 import type { JsonValue } from '../../contracts/json.js';
 import type { ToolOutcome } from '../../contracts/message.js';
-import { isBlankText } from '../../contracts/blank-text.js';
+import { isBlankText } from '../../contracts/text.js';
 import { wellFormedJson, wellFormedText } from '../../engine/values/well-formed.js';
 import type { AiSdkToolOutput } from './ai-sdk-types.js';
 

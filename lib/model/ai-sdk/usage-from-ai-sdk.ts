@@ -3,7 +3,7 @@
  * NaN) counts as not reported. Cached input is a part of the input, reasoning a part of the output: providers that report them beside instead of inside
  * are recognised where the numbers show it.
  */
-import type { Usage } from '../../contracts/usage.js';
+import type { Usage } from '../../contracts/operation.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -2,7 +2,7 @@
 import type { FinishReason } from '../../contracts/journal-entry.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { ModelReplyPart, ModelRequest } from '../../contracts/ports/model-client.port.js';
-import type { Usage } from '../../contracts/usage.js';
+import type { Usage } from '../../contracts/operation.js';
 
 export interface ScriptedCall {
   name: string;

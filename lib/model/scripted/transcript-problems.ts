@@ -3,7 +3,7 @@
  * no result without a call, no id twice, no blank text, no lone surrogate. An adapter repairs the last two on the way out, so they can be left unchecked.
  */
 import type { AssistantMessage, Message, ToolResultPart } from '../../contracts/message.js';
-import { isBlankText } from '../../contracts/blank-text.js';
+import { isBlankText } from '../../contracts/text.js';
 import { isWellFormedText } from '../../engine/values/well-formed.js';
 
 export type TranscriptCheck = 'results' | 'ids' | 'blank' | 'unicode';

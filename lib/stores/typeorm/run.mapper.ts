@@ -4,7 +4,7 @@
  */
 import type { LeaseView } from '../../contracts/ports/run-store.port.js';
 import type { RunChange, RunRecord, RunSummary, RunTotals, SessionRecord } from '../../contracts/run.js';
-import { NO_USAGE } from '../../contracts/usage.js';
+import { NO_USAGE } from '../../contracts/operation.js';
 import { fromColumn, readable, toColumn, type ColumnKind } from './column.mapper.js';
 import type { Row, SqlValue } from './program.js';
 import type { Holds } from './sharing.js';

@@ -9,8 +9,8 @@ import type { JournalEntry, SequencedEntry } from '../../contracts/journal-entry
 import type { JsonValue } from '../../contracts/json.js';
 import type { CreateResult, LockedRun, RunStore } from '../../contracts/ports/run-store.port.js';
 import type { RunChange, RunRecord, RunTotals, SessionRecord } from '../../contracts/run.js';
-import { DEFAULT_RETRY_POLICY } from '../../contracts/retry-policy.js';
-import { NO_USAGE } from '../../contracts/usage.js';
+import { DEFAULT_RETRY_POLICY } from '../../contracts/policies.js';
+import { NO_USAGE } from '../../contracts/operation.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import type { ErrorCode } from '../../errors/error-code.js';
 import type { StoreSubject } from './store-case.js';

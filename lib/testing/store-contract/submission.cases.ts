@@ -1,5 +1,5 @@
 /** How a run comes to be, once. */
-import type { RecordedText } from '../../contracts/recorded-text.js';
+import type { RecordedText } from '../../contracts/text.js';
 import assert from 'node:assert/strict';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { aRun, journal, loaded, note, notesOf, sameJson, submit, totalsOf, upTo } from './scenario.js';

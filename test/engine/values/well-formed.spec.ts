@@ -1,5 +1,5 @@
 import { wellFormedJson, wellFormedText } from '../../../lib/engine/values/well-formed.js';
-import { isBlankText } from '../../../lib/contracts/blank-text.js';
+import { isBlankText } from '../../../lib/contracts/text.js';
 import type { JsonValue } from '../../../lib/contracts/json.js';
 
 describe('JRN-9: what goes to a provider is well-formed', () => {

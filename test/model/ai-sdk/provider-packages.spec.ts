@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { JsonObject } from '../../../lib/contracts/json.js';
-import type { ToolDefinition } from '../../../lib/contracts/tool-definition.js';
+import type { ToolDefinition } from '../../../lib/contracts/agent-definition.js';
 import { aiSdkModel, type AiSdkModelOptions } from '../../../lib/model/ai-sdk/ai-sdk-model.js';
 import type { AiSdkModel } from '../../../lib/model/ai-sdk/ai-sdk-types.js';
 import { MemoryRunStore } from '../../../lib/stores/memory/memory-run.store.js';

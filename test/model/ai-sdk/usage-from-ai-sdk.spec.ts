@@ -1,4 +1,4 @@
-import { addUsage, NO_USAGE } from '../../../lib/contracts/usage.js';
+import { addUsage, NO_USAGE } from '../../../lib/contracts/operation.js';
 import { usageFromAiSdk } from '../../../lib/model/ai-sdk/usage-from-ai-sdk.js';
 
 const input = (total: unknown, more: object = {}) => ({

@@ -1,4 +1,4 @@
-import type { RecordedText } from '../../../lib/contracts/recorded-text.js';
+import type { RecordedText } from '../../../lib/contracts/text.js';
 import { DataSource } from 'typeorm';
 import type { TypeOrmRunStore } from '../../../lib/stores/typeorm/typeorm-run.store.js';
 import { appendNotes, change, journal, running } from '../../../lib/testing/store-contract/scenario.js';

@@ -1,4 +1,4 @@
-import type { RecordedText } from '../../../../lib/contracts/recorded-text.js';
+import type { RecordedText } from '../../../../lib/contracts/text.js';
 import type { DataSource, QueryRunner } from 'typeorm';
 import type { TransitionDecision, TransitionResult } from '../../../../lib/contracts/ports/run-store.port.js';
 import type { RunChange, RunRecord } from '../../../../lib/contracts/run.js';

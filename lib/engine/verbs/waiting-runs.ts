@@ -1,7 +1,3 @@
-/**
- * Decisions entering a run: by a person or by time. Pure. With an owner, only the ask's own row is written, and the owner takes it
- * up; without one, the entry and the wake-up are part of the same transaction.
- */
 import type { Interaction } from '../../contracts/interaction.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
@@ -9,12 +5,37 @@ import type { WaitReason } from '../../contracts/run-status.js';
 import { decidedEntry, finishesCall, isMethodAsk } from '../interactions.js';
 import type { RunState } from '../journal/run-state.js';
 import { becomePending, NOTHING } from '../transitions.js';
+import type { RunChange, RunRecord } from '../../contracts/run.js';
+
+export function hasBudgetLeft(run: RunRecord, limit: number | null): boolean {
+  return limit === null || run.totals.usage.totalTokens < limit;
+}
+
+/**
+ * A `waiting` run wakes when the last of the things it waits for is there, and not before.
+ * What a waiting run writes when one of its reasons is gone but others are left; null when none is left.
+ * @param gone the reason that has been met
+ */
+export function stillWaiting(
+  locked: LockedRun,
+  gone: WaitReason,
+  entries: JournalEntry[],
+  change: RunChange = {},
+): RunWrites | null {
+  const left = locked.run.waitingFor.filter((reason) => reason !== gone);
+  return left.length === 0 ? null : { run: { change: { ...change, waitingFor: left }, entries } };
+}
 
 export interface DecidedOptions {
   resumeAfterAnswers: 'automatic' | 'manual';
 }
 
-/** @param decided asks that were pending under this lock, with their decisions */
+/**
+ * Decisions entering a run: by a person or by time. Pure. With an owner, only the ask's own row is written, and the
+ * owner takes it up; without one, the entry and the wake-up are part of the same transaction.
+ *
+ * @param decided asks that were pending under this lock, with their decisions
+ */
 export function takeDecisions(
   locked: LockedRun,
   state: RunState,
@@ -35,7 +56,10 @@ export function takeDecisions(
   return { run: { change, entries, ...totals }, interactions: decided };
 }
 
-/** A waiting run whose asks are all decided, although nobody woke it. Nothing else is journaled: its decisions are already. */
+/**
+ * A waiting run whose asks are all decided, although nobody woke it. Nothing else is journaled: its decisions are
+ * already.
+ */
 export function wakeAnswered(locked: LockedRun, options: DecidedOptions): RunWrites {
   const { run, now } = locked;
   if (run.status !== 'waiting' || options.resumeAfterAnswers === 'manual' || leftToWaitFor(locked, []).length > 0)

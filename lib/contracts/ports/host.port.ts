@@ -1,0 +1,96 @@
+import type { JournalEntryType } from '../journal-entry.js';
+import type { Actor } from '../run.js';
+import type { Message } from '../message.js';
+import type { JsonObject } from '../json.js';
+
+export interface ApprovalToResolve {
+  runId: string;
+  sessionId: string | null;
+  agent: string;
+  version: string;
+  tool: string;
+  callId: string;
+  operationKey: string;
+  /** As they will be executed; of a method's own ask, what it wants approved. A copy. */
+  arguments: JsonObject;
+  /** What a decision is bound to. */
+  digest: string;
+  reason: string | null;
+  risk: string | null;
+  approverRole: string | null;
+  /** Who the run works for. */
+  actor: Actor | null;
+}
+
+export interface ApprovalResolution {
+  decision: 'approve' | 'deny';
+  /** Who or what decided, for the journal. */
+  by: string;
+  note?: string;
+}
+
+/**
+ * Decides approvals in the moment, without a person: asked once when a call or a method needs one, before anybody else
+ * is told (again only when the process died before the answer was committed). What it decides is journaled like a
+ * person's decision; nothing is listed for people then.
+ */
+export interface ApprovalResolver {
+  /**
+   * Null leaves it to people; so does a throw, anything but a decision in its literal words, and an answer that takes
+   * longer than 5 s.
+   */
+  resolve(asked: ApprovalToResolve): ApprovalResolution | null | Promise<ApprovalResolution | null>;
+}
+
+export interface ScreenedInput {
+  kind: 'prompt' | 'steering';
+  agent: string;
+  version: string;
+  runId: string;
+  sessionId: string | null;
+  messages: readonly Message[];
+  /** Who says it; null when the caller gave none. */
+  actor: Actor | null;
+}
+
+/**
+ * Why it is refused, in words that may be shown; or null to let it pass. Anything else, `undefined` and `true`
+ * included, refuses.
+ */
+export type InputVerdict = { refuse: string } | null;
+
+/**
+ * Screens what people say to a run, before it is stored: prompts at `start`, steering at `steer`; never again on a
+ * resume. A refused prompt leaves a `blocked` run whose model was never called; a refused steering message is not
+ * queued.
+ */
+export interface InputGuardrail {
+  /** A throw refuses nothing: it comes out of `start` or `steer` as it is. */
+  screen(input: ScreenedInput): InputVerdict | Promise<InputVerdict>;
+}
+
+export interface LifecycleEvent {
+  runId: string;
+  sequence: number;
+  type: JournalEntryType;
+  at: Date;
+  agent: string;
+  version: string;
+  sessionId: string | null;
+  /** Id of who started the run. */
+  actor: string | null;
+  /**
+   * Chosen facts: keys, attempts, codes, counts; never prompts, arguments or results. Points in time are ISO 8601 text.
+   */
+  details: Record<string, string | number | boolean | null>;
+}
+
+/**
+ * Is told what this process committed, after the commit: each entry at most once, those of one run in the order of
+ * their sequences, without content. An entry is not told at all when the process ends between the commit and the call,
+ * or when the answer to the commit was lost; the sequences show the gap, and the run's events have the entry. An
+ * observer that throws or rejects is logged and changes nothing.
+ */
+export interface RunObserver {
+  onEvent(event: LifecycleEvent): void | Promise<void>;
+}
