@@ -373,7 +373,7 @@ export class SimStore extends RunStore {
           if (fault?.fault === 'killed after') return process.kill();
           if (fault?.fault === 'answer lost') return lose(this.latency());
           process.later(this.latency(), () =>
-            'error' in outcome ? reject(outcome.error as Error) : resolve(outcome.value),
+            'error' in outcome ? reject(outcome.error) : resolve(outcome.value),
           );
           if (fault?.fault === 'stopped after') process.stop(fault.ms);
         });

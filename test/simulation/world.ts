@@ -140,7 +140,7 @@ export class World {
           }
         } catch (error) {
           isDone = true;
-          return reject(error as Error);
+          return reject(error);
         }
         if (left === 0) ask();
       };
