@@ -11,7 +11,13 @@ import {
 import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { jest } from '@jest/globals';
-import type { InputGuardrail, InputVerdict, LifecycleEvent, RunObserver, ScreenedInput } from '../../lib/contracts/ports/host.port.js';
+import type {
+  InputGuardrail,
+  InputVerdict,
+  LifecycleEvent,
+  RunObserver,
+  ScreenedInput,
+} from '../../lib/contracts/ports/host.port.js';
 import { RunStore } from '../../lib/contracts/ports/run-store.port.js';
 import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';
 import { AGENT_RUNS_STORE } from '../../lib/decorators/agent-runs-store.tokens.js';

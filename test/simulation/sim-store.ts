@@ -372,9 +372,7 @@ export class SimStore extends RunStore {
           world.note(`${process.name} ${what}${'error' in outcome ? ` ! ${nameOf(outcome.error)}` : ''}`);
           if (fault?.fault === 'killed after') return process.kill();
           if (fault?.fault === 'answer lost') return lose(this.latency());
-          process.later(this.latency(), () =>
-            'error' in outcome ? reject(outcome.error) : resolve(outcome.value),
-          );
+          process.later(this.latency(), () => ('error' in outcome ? reject(outcome.error) : resolve(outcome.value)));
           if (fault?.fault === 'stopped after') process.stop(fault.ms);
         });
       });
