@@ -121,7 +121,6 @@ export class SimStore extends RunStore {
     });
     const isNew = situation.sameId === null && situation.sameRequest === null;
     const decision = request.decide(situation);
-    if (decision.do === 'refuse') throw decision.error;
     if (decision.do === 'return') return { run: decision.run, created: false };
     return this.send('create', `commit run ${decision.run.id}`, (answer) => {
       if (transaction.isOver) return answer({ error: new PassingFailure('the connection is closed') });

@@ -50,11 +50,10 @@ export interface CreateSituation {
   sameId: RunRecord | null;
 }
 
-/** What `create` does then. `refuse` throws the given error out of `create`, nothing written. */
+/** What `create` does then. */
 export type CreateDecision =
   | { do: 'insert'; run: RunRecord; entries: JournalEntry[]; totals: RunTotals; session: SessionRecord | null }
-  | { do: 'return'; run: RunRecord }
-  | { do: 'refuse'; error: Error };
+  | { do: 'return'; run: RunRecord };
 
 export interface CreateRequest {
   runId: string;
@@ -62,7 +61,8 @@ export interface CreateRequest {
   requestScope: string;
   requestId: string;
   /**
-   * Synchronous and pure; may be called again after a lost race. `run.sequence`, `run.totals` and `run.revision` of an
+   * Synchronous and pure; may be called again after a lost race. Throwing refuses: nothing is written, and `create`
+   * throws it. `run.sequence`, `run.totals` and `run.revision` of an
    * inserted run are set by the store from `entries` and `totals`.
    */
   decide: (situation: CreateSituation) => CreateDecision;

@@ -38,7 +38,7 @@ import type { RunWorker } from '../run-worker.js';
 import { effectsNote, readHistory } from '../sessions.js';
 import type { Unanswered } from '../unanswered.js';
 import { countThatFits } from '../values/commit-size.js';
-import { foreignSession } from './start-admission.js';
+import { foreignSession } from './start-decision.js';
 
 /** JSON text of a page of events or interactions, of which it has at least one. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024;

@@ -42,7 +42,6 @@ export function create(tables: ImageTables, now: number, request: CreateRequest)
     sameRequest: sameRequest ? detached(sameRequest) : null,
     sameId: sameId ? detached(sameId) : null,
   });
-  if (decision.do === 'refuse') throw decision.error;
   if (decision.do === 'return') return { value: { run: decision.run, created: false }, commit: null };
   const totals = detached(decision.totals);
   const run: RunRecord = { ...detached(decision.run), revision: 1, sequence: 0, totals };

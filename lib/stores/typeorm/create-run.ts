@@ -4,12 +4,7 @@
  * In a transaction of the host the isolation level is the host's: nothing that is not there is read with a lock, and what others have committed since its
  * snapshot is looked for outside of it.
  */
-import type {
-  CreateDecision,
-  CreateRequest,
-  CreateResult,
-  CreateSituation,
-} from '../../contracts/ports/run-store.port.js';
+import type { CreateRequest, CreateResult, CreateSituation } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord, SessionRecord } from '../../contracts/run.js';
 import { takenRun } from '../../contracts/store-rules.js';
 import { answeredSince } from './answered-since.js';
@@ -83,7 +78,7 @@ export function* createRun(
   // After the session's lock was granted: at READ COMMITTED a later statement sees what the holder committed (decision 2).
   const situation = yield* readSituation(dialect, request, session);
   const decision = request.decide(situation);
-  if (decision.do !== 'insert') return { value: existing(decision), row: null };
+  if (decision.do !== 'insert') return { value: { run: decision.run, created: false }, row: null };
   const { entries, totals } = decision;
   const run: RunRecord = { ...decision.run, revision: 1, sequence: entries.length, totals };
   const sql = statements(dialect);
@@ -110,12 +105,7 @@ export function* createdMeanwhile(dialect: Dialect, request: CreateRequest): Pro
   if (!situation.sameId && !situation.sameRequest) return null;
   const decision = request.decide(situation);
   if (decision.do === 'insert') throw taken(decision.run, situation);
-  return { value: existing(decision), row: null };
-}
-
-function existing(decision: Exclude<CreateDecision, { do: 'insert' }>): CreateResult {
-  if (decision.do === 'refuse') throw decision.error;
-  return { run: decision.run, created: false };
+  return { value: { run: decision.run, created: false }, row: null };
 }
 
 function* lockSession(dialect: Dialect, sessionId: string | null, place: CreatePlace): Program<Row | undefined> {

@@ -118,7 +118,7 @@ export function submit(
     ...(extras.transaction === undefined ? {} : { transaction: extras.transaction }),
     decide: ({ now, sameRequest, sameId, session }) => {
       if (sameRequest) return { do: 'return', run: sameRequest };
-      if (sameId) return { do: 'refuse', error: new Error(`${id} exists`) };
+      if (sameId) throw new Error(`${id} exists`);
       const entries: JournalEntry[] = extras.entries ?? [{ type: 'run.submitted', at: now, messages: [] }];
       const totals = extras.totals ?? totalsOf(0);
       if (sessionId === null) return { do: 'insert', run: aRun(now, overrides), entries, totals, session: null };

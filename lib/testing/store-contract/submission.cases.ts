@@ -85,7 +85,7 @@ export const submissionCases: readonly StoreCase[] = [
           requestId: 'request-1',
           decide: (situation) => {
             seen.push(situation);
-            return { do: 'refuse', error: new Error('seen') };
+            throw new Error('seen');
           },
         })
         .then(
@@ -107,7 +107,9 @@ export const submissionCases: readonly StoreCase[] = [
         sessionId: 'session-1',
         requestScope: 'session:session-1',
         requestId: 'request-1',
-        decide: () => ({ do: 'refuse', error: refusal }),
+        decide: () => {
+          throw refusal;
+        },
         onVisible: () => (visible += 1),
       })
       .catch((error: unknown) => error);

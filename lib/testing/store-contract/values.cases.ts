@@ -364,7 +364,7 @@ export const valueCases: readonly StoreCase[] = [
         decide: (situation) => {
           seen.push(structuredClone(situation));
           spoil(situation);
-          return { do: 'refuse', error: new Error('spoiled') };
+          throw new Error('spoiled');
         },
       })
       .catch(() => undefined);

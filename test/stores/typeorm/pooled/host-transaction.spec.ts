@@ -114,7 +114,11 @@ describeServers('a run that is created in a transaction of the host, on %s', (ty
       expect((await start(manager)).created).toBe(true);
       expect((await start(manager)).created).toBe(false);
       await expect(
-        start(manager, 'run-2', { decide: () => ({ do: 'refuse', error: new RangeError('no') }) }),
+        start(manager, 'run-2', {
+          decide: () => {
+            throw new RangeError('no');
+          },
+        }),
       ).rejects.toThrow(RangeError);
       await expect(
         start(manager, 'run-3', {

@@ -157,7 +157,11 @@ describe('a run that is created in a transaction of the host, on SQLite', () => 
   it('B164: a refusal leaves the transaction usable, and nothing of the run in it', async () => {
     await dataSource.transaction(async (manager) => {
       await expect(
-        start(manager, 'run-1', { decide: () => ({ do: 'refuse', error: new RangeError('no') }) }),
+        start(manager, 'run-1', {
+          decide: () => {
+            throw new RangeError('no');
+          },
+        }),
       ).rejects.toThrow(RangeError);
       // Fails after the run's row is written: BigInt has no form in JSON.
       await expect(
