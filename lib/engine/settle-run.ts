@@ -120,12 +120,20 @@ export function decideExit(locked: LockedRun, exit: ExitTransition): TransitionD
 
 /**
  * A run that is still ours and ahead of what we know can only have been moved by an earlier try of this very
- * transaction.
+ * transaction. A caller who took it from us, or a sweep, may have moved it to the same status by one entry too, for
+ * another reason.
  */
-function isOwnWork({ run }: LockedRun, exit: ExitTransition, target: RunStatus | undefined, added: number): boolean {
+function isOwnWork(
+  { run, now }: LockedRun,
+  exit: ExitTransition,
+  target: RunStatus | undefined,
+  added: number,
+): boolean {
   if (run.status === 'running')
     return (exit.verb === null || exit.unlessContinued !== undefined) && run.sequence > exit.sequence;
-  return run.status === target && run.sequence === exit.sequence + added;
+  if (run.status !== target || run.sequence !== exit.sequence + added) return false;
+  const { wake, attention } = exit.change(now);
+  return (!wake || run.wake?.cause === wake.cause) && (!attention || run.attention?.reason === attention.reason);
 }
 
 function continuing(exit: ExitTransition, continued: ContinueInstead): TransitionDecision<ExitResult> {

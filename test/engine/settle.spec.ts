@@ -8,6 +8,7 @@ import { RUN_TRANSITIONS, type RunVerb } from '../../lib/contracts/run-transitio
 import { pendingInterruptOnce } from '../../lib/engine/transitions.js';
 import { decideExit, settlement, type ExitTransition } from '../../lib/engine/settle-run.js';
 import { advanceSession } from '../../lib/engine/sessions.js';
+import { FencedError } from '../../lib/errors/store.errors.js';
 import { aRun, anInteraction, note, totalsOf } from '../../lib/testing/store-contract/scenario.js';
 
 const NOW = 1_700_000_100_000;
@@ -97,6 +98,14 @@ describe('how an attempt leaves its run', () => {
     expect(() => decideExit(locked({ status: 'completed', sequence: 9, attempt: 3 }), leave())).toThrow(
       expect.objectContaining({ code: 'FENCED' }),
     );
+  });
+
+  it('I2: a takeover that a caller asked for is not its own hand-over (simulation, seed 4314)', () => {
+    const handOver = leaveBy('hand_over', { results: [], change: () => ({ wake: { cause: 'handover' } }) });
+    const seized = locked({ status: 'pending', sequence: 8, wake: { cause: 'takeover' } });
+    expect(() => decideExit(seized, handOver)).toThrow(FencedError);
+    const own = locked({ status: 'pending', sequence: 8, wake: { cause: 'handover' } });
+    expect(decideExit(own, handOver).result.outcome).toBe('already');
   });
 
   it('EVT-2: tells of a stop once, also after a commit whose answer was lost', () => {

@@ -4,6 +4,7 @@ import type { ProbeResult } from '../../lib/contracts/ports/tool-caller.port.js'
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { agent, engineOver, stopEngines, tool, type ToolOptions } from '../support/engine-harness.js';
+import { FailingStore } from '../support/failing-store.js';
 import { entriesOf, journalOf } from '../support/journal-of.js';
 import { ManualClock } from '../support/manual-clock.js';
 import { signal, type Signal } from '../support/signal.js';
@@ -17,7 +18,7 @@ const LEASE_MS = 60_000;
 /** A tool that ends only when it is told to, whatever its signal says; each execution is one of `executions`. */
 async function deaf(recovery: RecoveryPolicy, options: ToolOptions = {}) {
   const clock = new ManualClock();
-  const store = new MemoryRunStore({ clock: () => clock.now() });
+  const store = new FailingStore(new MemoryRunStore({ clock: () => clock.now() }));
   const executions: (Signal<unknown> & {
     aborted: () => boolean;
     attempt: number;
@@ -171,6 +172,22 @@ describe('a tool that does not end in time and does not listen', () => {
       executions[1]?.resolve('second');
       await clock.advance(0);
       expect(await engine.runs.get(id)).toMatchObject({ status: 'completed' });
+    });
+
+    it('MOD-8: or by the next attempt, where the lease had ended when the tool did (simulation, seed 175)', async () => {
+      asked.length = 0;
+      const { clock, engine, executions, store, id } = await probing(() => ({ result: 'happened', output: 'found' }));
+      store.fail('heartbeat');
+      clock.jump(LEASE_MS + 1_000);
+      await clock.advance(0);
+      executions[0]?.resolve('late');
+      await clock.advance(0);
+      expect(asked).toEqual([]);
+      expect((await engine.runs.get(id)).status).not.toBe('needs_attention');
+      store.heal('heartbeat');
+      await clock.advance(5_000);
+      expect(asked).toHaveLength(1);
+      expect((await engine.runs.get(id)).status).toBe('completed');
     });
 
     it('MOD-8: one that does not know leads to a person', async () => {

@@ -96,7 +96,9 @@ export class CallRunner {
         // While the tool may still be at work, its probe could only see the half of it.
         await endedWithin(attempt.ports.clock, attempt.ports.options.leaseMs, end.zombie);
         if (attempt.canStartEffects()) return this.probe(tool, call, 'timeout');
-        // Cancelled or let go of meanwhile: the next owner of the run asks.
+        // Cancelled or let go of meanwhile: the next owner of the run asks. This attempt may not go on without the
+        // answer, even when its lease is back.
+        attempt.stopActing();
         return this.end(call, []);
     }
   }
@@ -114,6 +116,8 @@ export class CallRunner {
     const { attempt } = this;
     const controller = attempt.controllerOf(call.key);
     const transaction = attempt.ports.store.openToolTransaction();
+    const { totals } = attempt.state;
+    const { sequence } = attempt.journal;
     let isCommitting = false;
     try {
       const end = await new ToolExecution(attempt, tool, call, controller, transaction).run();
@@ -127,6 +131,8 @@ export class CallRunner {
       await transaction.rollback();
       await this.finish(call, tool, isCompleted ? { end: 'released' } : end);
     } catch (error) {
+      // Folded and not written: what leaves the run before the journal has been read again must not count it.
+      if (isCommitting && attempt.journal.sequence === sequence) attempt.state.totals = totals;
       await transaction.rollback().catch(() => undefined);
       const isConflict = AgentRunsError.is(error, 'STORE_CONFLICT') || transaction.isConflict(error);
       const failure = failureOf(error);

@@ -256,8 +256,8 @@ export class RunExecution extends Attempt {
    */
   private transact(plan: ExitPlan, results: JournalEntry[]): Promise<ExitResult | null> {
     // As of now: what siblings bring home while this waits for its turn is counted by their own appends.
-    const { totals } = this.state;
-    return this.journal.alone(() => this.transactNow(plan, results, totals));
+    const totals = this.journal.totalsInTurn(this.state.totals);
+    return this.journal.alone(() => this.transactNow(plan, results, totals()));
   }
 
   /** Offered again until the store takes it, refuses it, or the attempt is over here (I10). */

@@ -16,6 +16,12 @@ export interface StepEntries {
   totalsAfterIntents: RunTotals;
 }
 
+type Counted = Pick<RunTotals, 'turn' | 'results'>;
+
+function turnsOf({ totalsAfterIntents, totalsAfterResults }: StepEntries): number {
+  return totalsAfterIntents.turn - totalsAfterResults.turn;
+}
+
 /** A step that begins nothing. */
 export function resultsOnly(results: JournalEntry[], totals: RunTotals): StepEntries {
   return { results, intents: [], totalsAfterResults: totals, totalsAfterIntents: totals };
@@ -53,6 +59,8 @@ export class RunJournal {
   private pumping: Promise<void> | null = null;
   /** Appends were too large for one commit together. */
   private isSingly = false;
+  /** Counted and not written after all: with intents that were left out, or in a tool's transaction that was refused. */
+  private readonly dropped: Counted = { turn: 0, results: 0 };
 
   constructor(
     private readonly ports: { store: RunStore; clock: Clock; ids: IdSource },
@@ -60,6 +68,20 @@ export class RunJournal {
     private lastSequence: number,
     private readonly hooks: JournalHooks,
   ) {}
+
+  /** @returns tells what totals of now are once it is their turn: less what was counted before and not written */
+  totalsInTurn(totals: RunTotals): () => RunTotals {
+    const { turn, results } = this.dropped;
+    return () => {
+      if (turn === this.dropped.turn && results === this.dropped.results) return totals;
+      const { dropped } = this;
+      return {
+        ...totals,
+        turn: totals.turn - (dropped.turn - turn),
+        results: totals.results - (dropped.results - results),
+      };
+    };
+  }
 
   /** Sequence of the last durable entry. */
   get sequence(): number {
@@ -90,7 +112,13 @@ export class RunJournal {
   commitThrough(transaction: ToolTransaction, step: StepEntries): Promise<void> {
     const entries = [...step.results, ...step.intents];
     return this.alone(async () => {
-      await transaction.commit(this.request(entries, step.totalsAfterIntents));
+      try {
+        await transaction.commit(this.request(entries, step.totalsAfterIntents));
+      } catch (error) {
+        this.dropped.turn += turnsOf(step);
+        this.dropped.results += step.results.length;
+        throw error;
+      }
       this.landed(entries);
     });
   }
@@ -150,6 +178,7 @@ export class RunJournal {
             this.request(entries, offerIntents ? last.totalsAfterIntents : last.totalsAfterResults),
           );
         this.landed(entries);
+        if (!offerIntents) this.dropped.turn += turnsOf(last);
         return offerIntents ? 'all' : 'results';
       } catch (error) {
         if (!offerIntents && AgentRunsError.is(error, 'SEQUENCE_CONFLICT')) {

@@ -54,6 +54,29 @@ describe("a running attempt's journal", () => {
     expect(notesOf(await journalOf(inner, runId))).toEqual(['a', 'b']);
   });
 
+  it('RUN-6: totals that wait for their turn do not count what is not begun after all (simulation, seed 1094)', async () => {
+    const { journal, store, may, clock } = await journalOver();
+    const [before, begun] = [totalsOf(1), { ...totalsOf(1), turn: 2 }];
+    store.fail('append', { times: 1 });
+    const appended = journal.append(step(['a'], ['b'], [before, begun]));
+    const waiting = journal.totalsInTurn(begun);
+    may.act = false;
+    await clock.advance(1_000);
+    await expect(appended).resolves.toBe('results');
+    expect(waiting()).toEqual(before);
+    expect(journal.totalsInTurn(before)()).toEqual(before);
+  });
+
+  it('RUN-6: nor what a refused transaction of a tool would have counted (simulation, seed 11053)', async () => {
+    const { journal } = await journalOver();
+    const refusing = { commit: () => Promise.reject(new StoreUnavailableError('gone')) } as unknown as ToolTransaction;
+    const after = { ...totalsOf(2), turn: 3 };
+    const refused = journal.commitThrough(refusing, step(['a'], ['b'], [totalsOf(2), after]));
+    const waiting = journal.totalsInTurn(after);
+    await expect(refused).rejects.toThrow('gone');
+    expect(waiting()).toEqual({ ...totalsOf(2), turn: 2, results: 1 });
+  });
+
   it('JRN-3: has one append in flight; what comes meanwhile shares the next one, in order (decision 3)', async () => {
     const { journal, store, inner, runId } = await journalOver();
     const gate = store.hold('append');
