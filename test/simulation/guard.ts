@@ -26,7 +26,11 @@ export function guardGlobals(): () => void {
     replace(crypto, 'randomUUID', named('crypto.randomUUID')),
     replace(crypto, 'getRandomValues', named('crypto.getRandomValues')),
   ];
+  // Refusals are part of every history, and nobody reads where they were made.
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
   return () => {
+    Error.stackTraceLimit = stackTraceLimit;
     for (const back of restore) back();
   };
 }

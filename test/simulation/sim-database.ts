@@ -19,6 +19,8 @@ export class Transaction {
   isOver = false;
   readonly locks = new Set<string>();
   waitsFor: string | null = null;
+  /** What it answered, once it has committed a journal row. */
+  landed: { value: unknown } | null = null;
 
   constructor(
     readonly process: SimProcess,

@@ -84,7 +84,7 @@ export class SimProcess implements Clock, IdSource {
       if (isSet) this.timers -= 1;
       isSet = false;
     };
-    this.later(Math.max(0, ms) / this.rate, () => {
+    this.later(Math.ceil(Math.max(0, ms) / this.rate), () => {
       if (!isSet) return;
       end();
       callback();

@@ -83,24 +83,20 @@ export class SimStore extends RunStore {
   async create(request: CreateRequest): Promise<CreateResult> {
     if (request.transaction !== undefined)
       throw new InvalidConfigurationError(['The simulated store joins no transaction of a host.']);
-    const result = await this.repeated('create a run', () =>
-      this.within('create', (transaction) => this.createIn(transaction, request)),
-    );
+    const result = await this.changed('create', 'create a run', (transaction) => this.createIn(transaction, request));
     if (result.created) request.onVisible?.();
     return result;
   }
 
   append(request: AppendRequest): Promise<void> {
     const what = `append ${request.runId}@${request.attempt} from ${request.firstSequence}: ${request.entries.map(({ type }) => type).join(' ')}`;
-    return this.repeated('append', () =>
-      this.within('append', (transaction) => this.send('append', what, this.appendAt(transaction, request))),
+    return this.changed('append', 'append', (transaction) =>
+      this.send('append', what, this.appendAt(transaction, request)),
     );
   }
 
   transition<T>(request: TransitionRequest<T>): Promise<TransitionResult<T>> {
-    return this.repeated('change a run', () =>
-      this.within('transition', (transaction) => this.transitionIn(transaction, request)),
-    );
+    return this.changed('transition', 'change a run', (transaction) => this.transitionIn(transaction, request));
   }
 
   private async createIn(transaction: Transaction, request: CreateRequest): Promise<CreateResult> {
@@ -129,6 +125,7 @@ export class SimStore extends RunStore {
           try {
             const written = writes.create(tables, situation.now, { ...request, decide: () => decision });
             this.database.committed(this.process, 'create', written.commit, new Map([[decision.run.id, undefined]]));
+            transaction.landed = written;
             return written.value;
           } catch (error) {
             throw error instanceof StoreConflictError && isNew ? new LostRace() : error;
@@ -212,6 +209,7 @@ export class SimStore extends RunStore {
             const before = new Map([runId, next?.id].map((id) => [id as string, tables.runs.get(id as string)]));
             const written = writes.transition(tables, now, { ...request, decide: () => decision });
             this.database.committed(this.process, 'transition', written.commit, before);
+            if (decision.run && decision.run.entries.length > 0) transaction.landed = written;
             return written.value;
           } finally {
             this.database.end(transaction);
@@ -340,8 +338,32 @@ export class SimStore extends RunStore {
 
   // ---- messages ----
 
-  private async within<T>(what: string, work: (transaction: Transaction) => Promise<T>): Promise<T> {
-    const transaction = this.database.begin(this.process, what);
+  /**
+   * A transaction, repeated on what may pass. One whose COMMIT got no answer is looked up before it is repeated, and again after, as in the TypeORM store:
+   * it is known by the journal row that it wrote.
+   */
+  private changed<T>(port: Port, doing: string, work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    const tried: Transaction[] = [];
+    const landed = (): Promise<{ value: T } | undefined> =>
+      this.send(port, 'look up what landed', (answer) =>
+        answer({ value: tried.find((transaction) => transaction.landed)?.landed as { value: T } | undefined }),
+      );
+    return this.repeated(doing, async () => {
+      const before = tried.length > 0 ? await landed() : undefined;
+      if (before) return before.value;
+      const transaction = this.database.begin(this.process, port);
+      tried.push(transaction);
+      try {
+        return await this.within(transaction, work);
+      } catch (error) {
+        const after = tried.length > 1 ? await landed() : undefined;
+        if (after) return after.value;
+        throw error;
+      }
+    });
+  }
+
+  private async within<T>(transaction: Transaction, work: (transaction: Transaction) => Promise<T>): Promise<T> {
     try {
       const result = await work(transaction);
       this.database.end(transaction);
