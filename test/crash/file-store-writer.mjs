@@ -14,7 +14,7 @@ const noUsage = {
   unknownCalls: 0,
 };
 const totals = { turn: 0, results: 0, usage: noUsage };
-const note = (delta) => ({ type: 'tool.completed', at: 1, key: 'r1.m1.t0', output: delta });
+const note = (delta) => ({ type: 'operation.late_result', at: 1, key: 'r1.m1.t0', attempt: 1, output: delta });
 const say = (line) => process.stdout.write(`${line}\n`);
 
 /** The run of this id, running for this process: made, or taken over from the one that was killed. */

@@ -1,19 +1,16 @@
-import type { InteractionDecision } from '../../contracts/interaction.js';
 import type {
-  InteractionDecided,
   JournalEntry,
   ModelAttemptFailed,
   ModelCompleted,
   ModelStarted,
   SequencedEntry,
   ToolStarted,
-  ToolWaiting,
 } from '../../contracts/journal-entry.js';
-import type { JsonValue } from '../../contracts/json.js';
-import type { Message, ToolOutcome } from '../../contracts/message.js';
+import type { Message } from '../../contracts/message.js';
 import { addUsage, sumUsage, type Operation, type Usage } from '../../contracts/operation.js';
 import type { Digester } from '../../contracts/ports/system.port.js';
-import { effectsOf, mayHaveActed, pastGeneration, type CallState, type RunState } from './run-state.js';
+import { askAgain, callOf, foldCall, newCall, resultsOf, update, type CallEntry } from './fold-calls.js';
+import { effectsOf, pastGeneration, type RunState } from './run-state.js';
 
 /**
  * The fold: entry by entry from a journal to a {@link RunState}. Deterministic, so a restart sees exactly what the
@@ -42,7 +39,7 @@ export class JournalFold {
    * ago.
    */
   private compareArguments(state: RunState, { key, digest }: ToolStarted): void {
-    const { input } = this.callOf(state, key);
+    const { input } = callOf(state, key);
     if (digest !== this.digester.digest(this.digester.canonical(input))) state.drift ??= key;
   }
 
@@ -67,8 +64,8 @@ export class JournalFold {
         state.generationStart.at ??= entry.at;
         return;
       case 'run.retried':
-        // Its asks were withdrawn when it failed.
-        if (state.ended) for (const call of state.calls) this.askAnew(state, call);
+        // Its interactions were withdrawn when it failed.
+        if (state.ended) for (const call of state.calls) askAgain(state, call);
         state.ended = null;
         if (state.model) state.model.failures = 0;
         state.truncatedReplies = 0;
@@ -98,134 +95,33 @@ export class JournalFold {
         return this.modelFailed(state, entry);
       case 'model.completed':
         return this.modelCompleted(state, entry);
-      case 'tool.started': {
-        const call = this.callOf(state, entry.key);
-        call.status = 'started';
-        call.attempts = entry.attempt;
-        call.openAttempts += 1;
-        call.recovery = entry.recovery;
-        call.interruptedBy = null;
-        this.update(state, entry.key, {
-          status: 'started',
-          attempts: entry.attempt,
-          recovery: entry.recovery,
-          argumentsDigest: entry.digest,
-          startedAt: state.operations.get(entry.key)?.startedAt ?? entry.at,
-        });
-        return;
-      }
+      case 'tool.started':
       case 'tool.released':
-        this.callOf(state, entry.key).openAttempts -= 1;
-        return this.reopen(state, entry.key);
+      case 'tool.waiting':
+      case 'tool.step_started':
+      case 'tool.step_completed':
+      case 'tool.completed':
+      case 'tool.failed':
+      case 'tool.denied':
+      case 'tool.uncertain':
+      case 'tool.resolved':
+      case 'tool.probed':
       case 'interaction.requested':
-        return this.requested(state, entry.key, entry.interactionId);
       case 'interaction.answered':
       case 'interaction.expired':
-        return this.decided(state, entry);
-      case 'tool.waiting':
-        return this.methodAsked(state, entry);
-      case 'tool.step_started':
-        this.callOf(state, entry.key).steps.set(entry.step, {
-          status: 'started',
-          recovery: entry.recovery ?? 'manual',
-        });
-        return;
-      case 'tool.step_completed':
-        this.callOf(state, entry.key).steps.set(
-          entry.step,
-          entry.error
-            ? { status: 'failed', error: entry.error }
-            : { status: 'completed', output: entry.output ?? null },
-        );
-        return;
-      case 'tool.completed':
-        return this.finish(state, entry.key, 'success', entry.output, entry.at);
-      case 'tool.failed':
-        return this.finish(state, entry.key, entry.outcome, entry.error.message, entry.at);
-      case 'tool.denied':
-        return this.finish(
-          state,
-          entry.key,
-          'denied',
-          entry.reason === undefined ? `Denied by ${entry.by}.` : `Denied by ${entry.by}: ${entry.reason}`,
-          entry.at,
-        );
-      case 'tool.uncertain': {
-        if (entry.reportedToModel) return this.finish(state, entry.key, 'unknown', UNKNOWN_OUTCOME, entry.at);
-        const call = this.callOf(state, entry.key);
-        call.status = 'uncertain';
-        call.interruptedBy = entry.interruptedBy;
-        call.problem =
-          entry.problem === undefined ? null : { detail: entry.problem, reason: entry.reason ?? 'uncertain_outcome' };
-        this.update(state, entry.key, {
-          status: 'uncertain',
-          ...(entry.interruptedBy && { interruptedBy: entry.interruptedBy }),
-        });
-        return;
-      }
-      case 'tool.resolved':
-        if ('output' in entry.resolution)
-          return this.finish(state, entry.key, 'success', entry.resolution.output, entry.at);
-        if ('error' in entry.resolution)
-          return this.finish(state, entry.key, 'error', entry.resolution.error.message, entry.at);
-        return this.reopenUndone(state, entry.key);
-      case 'tool.probed':
-        if (entry.result === 'happened')
-          return this.finish(state, entry.key, 'success', entry.output ?? null, entry.at);
-        if (entry.result === 'did-not-happen') return this.reopenUndone(state, entry.key);
-        return;
+        return this.callChanged(state, entry);
       default:
         // Facts about ownership and people change no checkpoint.
         return;
     }
   }
 
-  private requested(state: RunState, key: string, interactionId: string): void {
-    const call = this.callOf(state, key);
-    // An ask of the method itself is told by `tool.waiting`, which comes with it.
-    if (call.methodInteractions.some((ask) => ask.interactionId === interactionId)) return;
-    call.status = 'waiting';
-    call.interactionId = interactionId;
-  }
-
-  private methodAsked(state: RunState, entry: ToolWaiting): void {
-    const call = this.callOf(state, entry.key);
-    call.status = 'waiting';
-    const { interactionId, kind, digest, ordinal } = entry;
-    call.methodInteractions[ordinal] = { interactionId, kind, digest, decision: null };
-    this.update(state, entry.key, { status: 'waiting' });
-  }
-
-  /** Somebody is still wanted: asked by the run before a gated call is begun, by a method when it is entered again. */
-  private askAnew(state: RunState, call: CallState): void {
-    if (call.status !== 'waiting') return;
-    call.withdrawn += 1;
-    call.interactionId = null;
-    if (call.methodInteractions.pop()) this.reopen(state, call.key);
-  }
-
-  /** What a person decided about a call, or told it. */
-  private decided(state: RunState, { key, interactionId, decision, at }: InteractionDecided): void {
-    const call = this.callOf(state, key);
-    if ('decision' in decision && decision.decision === 'approve' && decision.arguments) {
-      const { by, note, arguments: edited } = decision;
-      call.edits.push({ by, ...(note !== undefined && { note }), arguments: edited });
-    }
-    const ask = call.methodInteractions.find((candidate) => candidate.interactionId === interactionId);
-    if (ask) {
-      ask.decision = decision;
-      return this.reopen(state, key);
-    }
-    if ('decision' in decision) {
-      if (decision.decision === 'deny') return this.finish(state, key, 'denied', refusalText(decision), at);
-      if (decision.arguments) {
-        call.input = decision.arguments;
-        call.given = decision.givenArguments ?? decision.arguments;
-      }
-      return this.reopen(state, key);
-    }
-    if (decision.action === 'accept') return this.finish(state, key, 'success', decision.answers, at);
-    this.finish(state, key, 'denied', refusalText(decision), at);
+  /** The last result of a reply brings the message with all of them. */
+  private callChanged(state: RunState, entry: CallEntry): void {
+    const { results } = state.totals;
+    foldCall(state, entry);
+    if (state.totals.results === results || state.calls.some(({ status }) => status !== 'done')) return;
+    this.addMessage(state, resultsOf(state, entry.key.slice(0, entry.key.lastIndexOf('.'))));
   }
 
   private addInput(state: RunState, messages: readonly Message[]): void {
@@ -274,7 +170,7 @@ export class JournalFold {
     state.model.status = 'started';
     state.failedText = null;
     if (entry.digest !== state.digest) state.drift ??= entry.key;
-    this.update(state, entry.key, {
+    update(state, entry.key, {
       status: 'started',
       attempts: entry.attempt,
       argumentsDigest: entry.digest,
@@ -292,7 +188,7 @@ export class JournalFold {
       const { unknownCalls } = state.totals.usage;
       state.totals = { ...state.totals, usage: { ...addUsage(state.totals.usage, usage), unknownCalls } };
     }
-    this.update(state, key, { status: 'failed', finishedAt: at, ...(usage && this.usageWith(state, key, usage)) });
+    update(state, key, { status: 'failed', finishedAt: at, ...(usage && this.usageWith(state, key, usage)) });
   }
 
   private modelCompleted(state: RunState, entry: ModelCompleted): void {
@@ -302,41 +198,18 @@ export class JournalFold {
     const { turn, results, usage: used } = state.totals;
     // No object of this path begins with a spread: V8 builds those slowly.
     state.totals = { turn, results: results + 1, usage: addUsage(used, usage) };
-    this.update(state, key, { status: 'completed', finishedAt: at, ...this.usageWith(state, key, usage) });
+    update(state, key, { status: 'completed', finishedAt: at, ...this.usageWith(state, key, usage) });
     this.addMessage(state, { role: 'assistant', content: message.content, id: `${state.runId}/${key}` });
     const parts = new Map(
       entry.message.content.flatMap((part) => (part.type === 'tool-call' ? [[part.callId, part] as const] : [])),
     );
-    state.calls = entry.calls.map((verdict): CallState => {
-      const waiting = verdict.approval !== undefined || verdict.questions !== undefined;
-      const requested = operation(verdict.key, 'tool', verdict.name, null);
-      requested.status = 'waiting';
-      if (verdict.recovery) requested.recovery = verdict.recovery;
-      state.operations.set(verdict.key, requested);
-      const given = parts.get(verdict.callId)?.arguments ?? {};
-      return {
-        key: verdict.key,
-        callId: verdict.callId,
-        name: verdict.name,
-        toolVersion: verdict.toolVersion,
-        recovery: verdict.recovery,
-        given,
-        input: verdict.input ?? given,
-        edits: [],
-        approval: verdict.approval ?? null,
-        questions: verdict.questions ?? null,
-        interactionId: null,
-        methodInteractions: [],
-        withdrawn: 0,
-        steps: new Map(),
-        status: waiting ? 'waiting' : 'ready',
-        attempts: 0,
-        openAttempts: 0,
-        interruptedBy: null,
-        problem: null,
-        outcome: null,
-        output: null,
-      };
+    state.calls = entry.calls.map((verdict) => {
+      state.operations.set(verdict.key, {
+        ...operation(verdict.key, 'tool', verdict.name, null),
+        status: 'waiting',
+        ...(verdict.recovery && { recovery: verdict.recovery }),
+      });
+      return newCall(verdict, parts.get(verdict.callId)?.arguments ?? {});
     });
     state.truncatedReplies = entry.finishReason === 'length' && state.calls.length > 0 ? state.truncatedReplies + 1 : 0;
   }
@@ -346,87 +219,15 @@ export class JournalFold {
     return { usage: sumUsage(state.operations.get(key)?.usage, usage) };
   }
 
-  private reopen(state: RunState, key: string): void {
-    const call = this.callOf(state, key);
-    call.status = 'ready';
-    call.interruptedBy = null;
-    call.problem = null;
-    this.update(state, key, { status: 'waiting' });
-  }
-
-  /** It did not happen, and so neither did the step in which it was cut; those before it did. */
-  private reopenUndone(state: RunState, key: string): void {
-    this.reopen(state, key);
-    const call = this.callOf(state, key);
-    const { steps } = call;
-    call.openAttempts = 0;
-    for (const [step, { status }] of steps) if (status === 'started') steps.delete(step);
-  }
-
-  private finish(state: RunState, key: string, outcome: ToolOutcome, output: JsonValue, at: number): void {
-    const call = this.callOf(state, key);
-    call.status = 'done';
-    call.outcome = outcome;
-    call.output = output;
-    if (mayHaveActed(call)) state.effects.push({ name: call.name, input: call.input, outcome });
-    const { turn, results, usage } = state.totals;
-    state.totals = { turn, results: results + 1, usage };
-    this.update(state, key, { status: OPERATION_STATUS[outcome], outcome, output, finishedAt: at });
-    if (state.calls.some((other) => other.status !== 'done')) return;
-    this.addMessage(state, {
-      role: 'tool',
-      id: `${state.runId}/${key.slice(0, key.lastIndexOf('.'))}/results`,
-      content: state.calls.map((done) => ({
-        type: 'tool-result',
-        callId: done.callId,
-        name: done.name,
-        outcome: done.outcome as ToolOutcome,
-        output: done.output,
-        ...(done.edits.length > 0 && { edits: done.edits }),
-      })),
-    });
-  }
-
   private addMessage(state: RunState, message: Message): void {
     state.messages.push(message);
     state.digest = this.digester.digest(`${state.digest}\n${this.digester.canonical(message)}`);
     if (message.role === 'assistant')
       for (const part of message.content) if (part.type === 'tool-call') state.callIds.add(part.callId);
   }
-
-  private callOf(state: RunState, key: string): CallState {
-    const call = state.calls.find((candidate) => candidate.key === key);
-    if (!call)
-      throw new Error(`the journal of run ${state.runId} names operation ${key}, which is no call of its latest reply`);
-    return call;
-  }
-
-  private update(state: RunState, key: string, change: Partial<Operation>): void {
-    const known = state.operations.get(key);
-    if (known) Object.assign(known, change);
-  }
-}
-
-function refusalText(decision: Exclude<InteractionDecision, { decision: 'approve' } | { action: 'accept' }>): string {
-  const verb = 'decision' in decision ? 'Denied' : decision.action === 'decline' ? 'Declined' : 'Cancelled';
-  return decision.note === undefined ? `${verb} by ${decision.by}.` : `${verb} by ${decision.by}: ${decision.note}`;
 }
 
 const SETTLED_BY = { 'run.failed': 'failed', 'run.blocked': 'blocked', 'run.timed_out': 'timed_out' } as const;
-
-const UNKNOWN_OUTCOME =
-  'The outcome of this call is unknown: it was interrupted and may or may not have taken effect. It was not repeated. Do not assume either; check before you call it again.';
-
-const OPERATION_STATUS: Readonly<Record<ToolOutcome, Operation['status']>> = {
-  success: 'completed',
-  error: 'failed',
-  denied: 'denied',
-  unknown: 'uncertain',
-  invalid_arguments: 'failed',
-  unknown_tool: 'failed',
-  cancelled: 'cancelled',
-  not_executed: 'not_run',
-};
 
 function operation(key: string, kind: Operation['kind'], name: string, startedAt: number | null): Operation {
   return { key, kind, name, status: 'started', attempts: 0, startedAt, finishedAt: null };

@@ -26,12 +26,12 @@ export function totalsOf(results: number): RunTotals {
 
 /** An entry that carries any value. */
 export function note(output: JsonValue): JournalEntry {
-  return { type: 'tool.completed', at: 1_700_000_000_001, key: 'r1.m1.t0', output };
+  return { type: 'operation.late_result', at: 1_700_000_000_001, key: 'r1.m1.t0', attempt: 1, output };
 }
 
 /** The values of entries made by {@link note}. */
 export function notesOf(entries: readonly JournalEntry[]): JsonValue[] {
-  return entries.flatMap((entry) => (entry.type === 'tool.completed' ? [entry.output] : []));
+  return entries.flatMap((entry) => (entry.type === 'operation.late_result' ? [entry.output as JsonValue] : []));
 }
 
 /** A pending run of its own request, without a session. */

@@ -248,7 +248,13 @@ describe('The commits of a FileRunStore', () => {
     const store = await subject.open();
     await running(store);
     const entries = [
-      { type: 'tool.completed' as const, at: 1, key: 'k', output: { b: 1, a: 0.1, '10': 'x', '9': '\ud83d' } },
+      {
+        type: 'operation.late_result' as const,
+        at: 1,
+        key: 'k',
+        attempt: 1,
+        output: { b: 1, a: 0.1, '10': 'x', '9': '\ud83d' },
+      },
     ];
     const { totals } = await loaded(store, 'run-1');
     const request = { runId: 'run-1', attempt: 1, firstSequence: 3, entries, totals };
