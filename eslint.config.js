@@ -76,6 +76,20 @@ export default defineConfig(
     },
   },
   { files: ['lib/{contracts,engine}/**/*.ts'], rules: pureRooms },
+  {
+    files: ['lib/stores/**/*.ts'],
+    ignores: ['lib/stores/codec/**'],
+    rules: {
+      'no-restricted-properties': [
+        'error',
+        ...['parse', 'stringify'].map((property) => ({
+          object: 'JSON',
+          property,
+          message: 'Stored payloads pass stores/codec, so that one codec sees all of them.',
+        })),
+      ],
+    },
+  },
   { files: ['lib/engine/**/*.ts'], rules: { 'agent-runs/run-status': 'error' } },
   {
     files: ['test/**/*.ts'],

@@ -3,7 +3,7 @@ export { AgentRunsTypeOrmModule } from './module/typeorm/agent-runs-typeorm.modu
 export type { AgentRunsTypeOrmOptions } from './module/typeorm/agent-runs-typeorm.module.js';
 export type { StartContext, ToolContext } from './module/typeorm/transaction-types.js';
 export { TypeOrmRunStore } from './stores/typeorm/typeorm-run.store.js';
-export type { TypeOrmRunStoreOptions } from './stores/typeorm/typeorm-run-store.options.js';
-export { agentRunsEntities } from './stores/typeorm/entities/agent-runs-entities.js';
+export type { TypeOrmRunStoreOptions } from './stores/typeorm/typeorm-run.store.js';
+export { agentRunsEntities } from './stores/typeorm/agent-runs-entities.js';
 export { agentRunsMigrations } from './stores/typeorm/migrations/agent-runs-migrations.js';
 export type { DatabaseType } from './stores/typeorm/dialect.js';

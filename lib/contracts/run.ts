@@ -195,26 +195,27 @@ export interface SessionRecord {
 export type SessionChange = Partial<Pick<SessionRecord, 'headRunId' | 'latestCompletedRunId' | 'startedOrder'>>;
 
 /** What a list shows: never prompts, arguments, results or output. */
-export type RunSummary = Pick<
-  RunRecord,
-  | 'id'
-  | 'agent'
-  | 'version'
-  | 'status'
-  | 'waitingFor'
-  | 'attention'
-  | 'sessionId'
-  | 'actor'
-  | 'attempt'
-  | 'sequence'
-  | 'totals'
-  | 'metadata'
-  | 'nextAttemptAt'
-  | 'createdAt'
-  | 'updatedAt'
-  | 'startedAt'
-  | 'finishedAt'
->;
+export const RUN_SUMMARY_PROPERTIES = [
+  'id',
+  'agent',
+  'version',
+  'status',
+  'waitingFor',
+  'attention',
+  'sessionId',
+  'actor',
+  'attempt',
+  'sequence',
+  'totals',
+  'metadata',
+  'nextAttemptAt',
+  'createdAt',
+  'updatedAt',
+  'startedAt',
+  'finishedAt',
+] as const satisfies readonly (keyof RunRecord)[];
+
+export type RunSummary = Pick<RunRecord, (typeof RUN_SUMMARY_PROPERTIES)[number]>;
 
 /** Who acts: from the host's authentication, never from a request body. */
 export interface Actor {

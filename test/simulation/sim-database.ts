@@ -1,7 +1,6 @@
 // The simulated server: tables, row locks that are waited for, transactions that end with their connection, and a clock of its own. What a transaction writes
 // is seen by others when it has committed (READ COMMITTED); with one writer every lock is the same lock, as in SQLite.
-import { ImageTables } from '../../lib/stores/image/image-tables.js';
-import type { ImageCommit } from '../../lib/stores/image/image-change.js';
+import { type ImageCommit, ImageTables } from '../../lib/stores/in-memory/tables.js';
 import type { RunRecord } from '../../lib/contracts/run.js';
 import { EPOCH, type SimProcess } from './sim-process.js';
 import type { World } from './world.js';

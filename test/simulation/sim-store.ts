@@ -31,10 +31,10 @@ import {
 import type { RunRecord, RunSummary, SessionRecord } from '../../lib/contracts/run.js';
 import { InvalidConfigurationError } from '../../lib/errors/configuration.errors.js';
 import { StoreConflictError, StoreUnavailableError } from '../../lib/errors/store.errors.js';
-import { detached } from '../../lib/stores/image/detached.js';
-import * as queries from '../../lib/stores/image/image-queries.js';
-import * as sweeps from '../../lib/stores/image/image-sweeps.js';
-import * as writes from '../../lib/stores/image/image-writes.js';
+import { detached } from '../../lib/stores/codec/payload-codec.js';
+import * as queries from '../../lib/stores/in-memory/queries.js';
+import * as sweeps from '../../lib/stores/in-memory/sweeps.js';
+import * as writes from '../../lib/stores/in-memory/writes.js';
 import { PassingFailure, type SimDatabase, type ToolRow, type Transaction } from './sim-database.js';
 import type { Port, SimProcess } from './sim-process.js';
 

@@ -5,12 +5,10 @@
  * left behind is cut off before the next one.
  */
 import type { FileHandle } from 'node:fs/promises';
-import type { ImageCommit } from '../image/image-change.js';
-import { writeAll } from './atomic-file.js';
-import { commitText } from './change-text.js';
-import { diskError } from './disk-error.js';
-import { encodeFrame } from './log-frame.js';
-import type { LogEnd } from './log-reader.js';
+import type { ImageCommit } from '../in-memory/tables.js';
+import { diskError, writeAll } from './disk.js';
+import { commitText, encodeFrame } from './log-format.js';
+import type { LogEnd } from './open-log.js';
 
 /** Commits beyond this wait for the next frame: a frame is one write and one checksum. */
 const FRAME_TEXT = 4 * 1024 * 1024;

@@ -1,16 +1,17 @@
+import { execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { closeSync, fsyncSync, linkSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { BrokenStoreError, StoreLockedError } from '../../errors/store.errors.js';
+import { fromJson, toJson } from '../codec/payload-codec.js';
+import { FILE_MODE } from './disk.js';
+
 /**
  * One process per directory. The lock is a file that names its owner: host, pid, start of the process, token. A living owner refuses everybody
  * else; a dead one of this host is taken over; what cannot be judged from here (another host, a pid that another process has now, an unreadable file)
  * blocks and says how to clear it. Taking over is itself done under a lock of the same kind, so that two processes that find one dead owner do not both
  * succeed it.
  */
-import { randomUUID } from 'node:crypto';
-import { closeSync, fsyncSync, linkSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
-import { hostname } from 'node:os';
-import { BrokenStoreError, StoreLockedError } from '../../errors/store.errors.js';
-import { FILE_MODE } from './atomic-file.js';
-import { processState } from './process-identity.js';
-
 export interface LockOwner {
   host: string;
   pid: number;
@@ -126,7 +127,7 @@ function readOwner(path: string): LockOwner | 'none' | 'unreadable' {
     throw error;
   }
   try {
-    const owner = JSON.parse(text) as LockOwner;
+    const owner = fromJson(text) as LockOwner;
     return typeof owner.token === 'string' && typeof owner.host === 'string' && Number.isSafeInteger(owner.pid)
       ? owner
       : 'unreadable';
@@ -138,10 +139,58 @@ function readOwner(path: string): LockOwner | 'none' | 'unreadable' {
 function writeTicket(path: string, owner: LockOwner): void {
   const file = openSync(path, 'wx', FILE_MODE);
   try {
-    writeSync(file, `${JSON.stringify(owner)}\n`);
+    writeSync(file, `${toJson(owner)}\n`);
     // Else a power cut could leave a lock without content, which nobody may judge.
     fsyncSync(file);
   } finally {
     closeSync(file);
+  }
+}
+
+/** Which process is meant by a pid: pids are reused, a pid together with the moment its process began is not. */
+export interface ProcessState {
+  isAlive: boolean;
+  /** When it began, as the system tells it; null where it does not. Only good for comparing. */
+  start: string | null;
+}
+
+export function processState(pid: number): ProcessState {
+  const stat = statOf(pid);
+  // A zombie has a pid and runs nothing: it cannot write any more.
+  if (stat) return { isAlive: stat.state !== 'Z' && stat.state !== 'X', start: stat.start };
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    // Without permission it is somebody else's, but it is there.
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return { isAlive: false, start: null };
+  }
+  return { isAlive: true, start: startByPs(pid) };
+}
+
+/** Linux: proc_pid_stat(5). The boot id keeps the ticks of two boots apart. */
+function statOf(pid: number): { state: string; start: string } | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    // The command in parentheses may hold anything; the fields that follow are from the third on.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return { state: fields[0] ?? '', start: `${boot}:${fields[19] ?? ''}` };
+  } catch {
+    return null;
+  }
+}
+
+function startByPs(pid: number): string | null {
+  if (process.platform === 'win32') return null;
+  try {
+    const answer = execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], {
+      encoding: 'utf8',
+      env: { ...process.env, LC_ALL: 'C' },
+      stdio: ['ignore', 'pipe', 'ignore'],
+      timeout: 5_000,
+    });
+    return answer.trim() || null;
+  } catch {
+    return null;
   }
 }

@@ -10,15 +10,12 @@ import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { InvalidConfigurationError } from '../../errors/configuration.errors.js';
 import { StoreUnavailableError } from '../../errors/store.errors.js';
-import type { Written } from '../image/image-change.js';
-import { ImageRunStore } from '../image/image-run.store.js';
-import { ImageTables } from '../image/image-tables.js';
-import { DIRECTORY_MODE } from './atomic-file.js';
+import { ImageTables, type Written } from '../in-memory/tables.js';
+import { ImageRunStore } from '../in-memory/in-memory-run.store.js';
+import { checkFormat, DIRECTORY_MODE, diskError } from './disk.js';
 import { CommitLog } from './commit-log.js';
 import { DirectoryLock } from './directory-lock.js';
-import { diskError } from './disk-error.js';
 import { openLog } from './open-log.js';
-import { checkFormat } from './store-format.js';
 
 export interface FileRunStoreOptions {
   /** The store's own directory, made (with its parents) where there is none. Relative to the working directory. Not on a network file system. */

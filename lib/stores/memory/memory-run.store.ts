@@ -3,8 +3,8 @@
  * stays readable after `close`, because nothing else could bring it back.
  */
 import type { ToolTransaction } from '../../contracts/ports/run-store.port.js';
-import type { Written } from '../image/image-change.js';
-import { ImageRunStore } from '../image/image-run.store.js';
+import type { Written } from '../in-memory/tables.js';
+import { ImageRunStore } from '../in-memory/in-memory-run.store.js';
 
 export interface MemoryRunStoreOptions {
   /** The store's clock, epoch ms. Default: the process clock. */

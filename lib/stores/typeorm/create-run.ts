@@ -7,24 +7,19 @@
 import type { CreateRequest, CreateResult, CreateSituation } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord, SessionRecord } from '../../contracts/run.js';
 import { takenRun } from '../../contracts/store-rules.js';
-import { answeredSince } from './answered-since.js';
-import { searchable, toColumn } from './column.mapper.js';
+import { detached } from '../codec/payload-codec.js';
+import { answeredSince } from './interactions.js';
+import { heldBy, metadataRows, namesOf, valuesOf } from './rows.js';
 import { perDialect, type Dialect } from './dialect.js';
-import { insertJournalRow } from './journal-row.js';
-import type { Landing } from './landing.js';
-import { LostRaceError } from './lost-race.error.js';
-import { metadataRows } from './metadata.mapper.js';
+import { insertJournalRow, type Landing } from './journal-rows.js';
+import { LostRaceError } from './database-failure.js';
 import { insertOrLeave, query, queryOne, write, type Program, type Row } from './program.js';
-import { RUN_COLUMNS, SESSION_COLUMNS, headerOf, heldBy, runOf, sessionOf } from './run.mapper.js';
-import { recordView } from './run-view.js';
-import { forMany, insertForMany, type Holds, type Sharing } from './sharing.js';
+import { recordView, runOf, runRow, sessionOf } from './runs.js';
+import { forMany, insertForMany, type Sharing } from './sharing.js';
+import { RUNS, SESSIONS } from './tables.js';
 
-const INSERTED: readonly { name: string; holds: Holds }[] = [
-  ...RUN_COLUMNS.map((column) => ({ name: column.name, holds: heldBy(column) })),
-  { name: 'actor_id', holds: 'text' },
-  { name: 'results', holds: 'number' },
-  { name: 'answered_since', holds: 'number' },
-];
+const INSERTED = RUNS.columns.map((column) => ({ name: column.name, holds: heldBy(column) }));
+const SESSION_COLUMNS = namesOf(SESSIONS.columns);
 
 const statements = perDialect((dialect) => ({
   lockSession: `SELECT ${SESSION_COLUMNS.join(', ')} FROM ${dialect.tables.sessions} WHERE id = ?${dialect.forUpdate}`,
@@ -34,10 +29,7 @@ const statements = perDialect((dialect) => ({
   updateSession: `UPDATE ${dialect.tables.sessions} SET ${SESSION_COLUMNS.slice(1)
     .map((name) => `${name} = ?`)
     .join(', ')} WHERE id = ?`,
-  insertRun: dialect.insertOrLeave(
-    dialect.tables.runs,
-    INSERTED.map(({ name }) => name),
-  ),
+  insertRun: dialect.insertOrLeave(dialect.tables.runs, namesOf(RUNS.columns)),
   insertRunForMany: insertForMany(dialect.sharing, dialect.tables.runs, INSERTED),
   insertMetadata: `INSERT INTO ${dialect.tables.metadata} (run_id, name, value, created_at) VALUES (?, ?, ?, ?)`,
   insertMetadataForMany: insertForMany(dialect.sharing, dialect.tables.metadata, [
@@ -85,13 +77,13 @@ export function* createRun(
   if (decision.session) yield* putSession(dialect, decision.session, situation.session !== null);
   const isNew = yield* insertOrLeave(
     sql.insertRun,
-    [...headerOf(run), run.actor && searchable(run.actor.id), totals.results, answeredSince(run, [], situation.now)],
+    runRow(run, { results: totals.results, answeredSince: answeredSince(run, [], situation.now) }),
     sql.insertRunForMany,
   );
   if (!isNew) throw taken(run, situation);
   const row = entries.length > 0 ? yield* insertJournalRow(dialect, run.id, 1, run.attempt, entries, totals) : null;
   for (const values of metadataRows(run)) yield* write(sql.insertMetadata, values, sql.insertMetadataForMany);
-  return { value: { run: JSON.parse(JSON.stringify(run)) as RunRecord, created: true }, row };
+  return { value: { run: detached(run), created: true }, row };
 }
 
 /**
@@ -137,8 +129,7 @@ function* readSituation(
 
 function* putSession(dialect: Dialect, session: SessionRecord, exists: boolean): Program<void> {
   const sql = statements(dialect);
-  const { id, mode, owner, headRunId, latestCompletedRunId, lastOrder, startedOrder } = session;
-  const values = [mode, toColumn('json', owner), headRunId, latestCompletedRunId, lastOrder, startedOrder];
+  const [id = null, ...values] = valuesOf(SESSIONS.columns, '', session);
   if (exists) yield* write(sql.updateSession, [...values, id]);
   else if (!(yield* insertOrLeave(sql.insertSession, [id, ...values]))) throw new LostRaceError();
 }

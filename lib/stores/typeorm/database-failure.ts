@@ -1,10 +1,10 @@
+import { PayloadTooLargeError } from '../../errors/request.errors.js';
+import { BrokenStoreError, StoreConflictError, StoreUnavailableError } from '../../errors/store.errors.js';
+
 /**
  * What went wrong in the database, told by its code alone. Drivers' own messages and errors carry statements and values, so they are neither passed on nor
  * kept as a cause. Inside the store a failure is judged by its verdict; callers get one of the store errors.
  */
-import { PayloadTooLargeError } from '../../errors/request.errors.js';
-import { BrokenStoreError, StoreConflictError, StoreUnavailableError } from '../../errors/store.errors.js';
-
 /**
  * - `conflict`: concurrent transactions got in each other's way; the same transaction may pass when repeated
  * - `unavailable`: the database cannot do it now
@@ -60,4 +60,43 @@ export class DatabaseFailure extends Error {
 /** Failures become store errors; a decider's refusals and our own errors pass as they are. */
 export function forCaller(error: unknown, doing: string): unknown {
   return error instanceof DatabaseFailure ? error.toStoreError(doing) : error;
+}
+
+/**
+ * Somebody else committed between a program's reads and its writes. Never leaves the store: the transaction is rolled back and the program runs again; if it
+ * keeps losing, the caller is told with a StoreConflictError.
+ */
+export class LostRaceError extends Error {
+  override readonly name = 'LostRaceError';
+}
+
+/**
+ * The database refused to commit what a transactional tool wrote, e.g. for a deferred constraint of the host's tables. Nothing is committed, and running the
+ * tool again would end the same way: it is an error of the tool.
+ */
+export class ToolCommitRefusedError extends Error {
+  override readonly name = 'ToolCommitRefusedError';
+
+  constructor(readonly databaseCode: string) {
+    super(`The database refused to commit what the tool wrote: ${databaseCode}.`);
+  }
+}
+
+/** Counts how often concurrent transactions got in each other's way, for operators: each of these was repeated, and cost its caller time. */
+export class ConflictCounter {
+  private readonly counts = new Map<string, number>();
+
+  /** Counts an error that is a conflict; any other is none of its business. */
+  count(error: unknown): void {
+    if (error instanceof LostRaceError) this.add('LOST_RACE');
+    else if (error instanceof DatabaseFailure && error.verdict === 'conflict') this.add(error.databaseCode);
+  }
+
+  read(): Record<string, number> {
+    return Object.fromEntries(this.counts);
+  }
+
+  private add(code: string): void {
+    this.counts.set(code, (this.counts.get(code) ?? 0) + 1);
+  }
 }

@@ -1,10 +1,10 @@
+import type { DataSource } from 'typeorm';
+import type { Sharing } from './sharing.js';
+
 /**
  * What a database can do, and how it says it. A statement whose form differs between databases is here with the reason for its form; statements that are
  * the same everywhere stand in the file of their group. A twin (`sqlite/`, `mysql/`, `postgres/`) fills one of these in and runs programs its own way.
  */
-
-import type { Sharing } from './sharing.js';
-
 export type DatabaseType = 'better-sqlite3' | 'mysql' | 'mariadb' | 'postgres';
 
 /** Table names, qualified by their schema or database. */
@@ -108,4 +108,22 @@ export function perDialect<T, D extends Dialect = Dialect>(build: (dialect: D) =
 export function padded<T>(values: readonly T[]): T[] {
   const length = 2 ** Math.ceil(Math.log2(values.length));
   return Array.from({ length }, (_, index) => values[Math.min(index, values.length - 1)] as T);
+}
+
+/**
+ * The schema (Postgres) or database (MySQL, MariaDB) that every statement names, so that a pooled connection whose session somebody changed
+ * (`SET search_path`, `USE`) cannot lead to other tables. It is what the options of the data source say; where they are silent, TypeORM has asked the first
+ * session of its pool, before anybody could change it. Undefined: neither says it, or the database has none (SQLite).
+ */
+export function schemaOf({ driver, options }: Pick<DataSource, 'driver' | 'options'>): string | undefined {
+  const found = driver as { schema?: string | null; searchSchema?: string | null; database?: string | null };
+  switch (options.type) {
+    case 'postgres':
+      return found.schema ?? found.searchSchema ?? undefined;
+    case 'mysql':
+    case 'mariadb':
+      return found.database ?? undefined;
+    default:
+      return undefined;
+  }
 }

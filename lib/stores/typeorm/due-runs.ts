@@ -6,7 +6,7 @@ import { offerText, type Offer } from '../../contracts/agent-definition.js';
 import type { DueAnswer, DueQuery } from '../../contracts/ports/run-store.port.js';
 import type { RunStatus } from '../../contracts/run-status.js';
 import { marks, padded, type Dialect } from './dialect.js';
-import type { Fragment } from './ordered-rows.js';
+import type { Fragment } from './filter.js';
 import { query, type Program, type Row } from './program.js';
 
 /** Offers that one statement asks for; SQLite takes 500 selections in one. */

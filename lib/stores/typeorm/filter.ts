@@ -1,9 +1,8 @@
-/** Conditions of a WHERE clause and their values, in step. Values are always bound, never spelled. */
-import { searchable } from './column.mapper.js';
 import { marks, padded } from './dialect.js';
-import type { Fragment } from './ordered-rows.js';
 import type { SqlValue } from './program.js';
+import { searchable } from './rows.js';
 
+/** Conditions of a WHERE clause and their values, in step. Values are always bound, never spelled. */
 /** What a key column can hold. MariaDB would compare anything else with every row, in another character set, and Postgres refuses NUL. */
 const KEY_TEXT = /^[\x20-\x7e]*$/;
 
@@ -53,4 +52,30 @@ export class Filter {
   where(): Fragment {
     return { sql: this.conditions.length === 0 ? '' : ` WHERE ${this.conditions.join(' AND ')}`, params: this.values };
   }
+}
+
+/**
+ * The first rows of several ordered selections as those of one. Where rows of several statuses are wanted in an order that an index has within each of them, the
+ * database would sort all that match, or walk through all that do not. Each selection walks its own index instead, and stops.
+ */
+/** Part of a statement, and the values of its `?` marks. */
+export interface Fragment {
+  readonly sql: string;
+  readonly params: readonly SqlValue[];
+}
+
+/**
+ * @param selections without ORDER BY and LIMIT, all with the same columns
+ * @param order within a selection, and of its columns by their names
+ */
+export function firstRows(
+  selections: readonly Fragment[],
+  order: { within: string; byName: string },
+  limit: number,
+): Fragment {
+  const parts = selections.map(({ sql }) => `SELECT * FROM (${sql} ORDER BY ${order.within} LIMIT ?) one_of`);
+  return {
+    sql: `SELECT * FROM (${parts.join(' UNION ALL ')}) all_of ORDER BY ${order.byName} LIMIT ?`,
+    params: [...selections.flatMap(({ params }) => [...params, limit]), limit],
+  };
 }

@@ -4,12 +4,13 @@ import type { LeaseView, RunAtOneMoment } from '../../contracts/ports/run-store.
 import type { RunRecord, SessionRecord } from '../../contracts/run.js';
 import type { RunStatus } from '../../contracts/run-status.js';
 import { JournalCorruptError } from '../../errors/store.errors.js';
-import { fromColumn, readable } from './column.mapper.js';
+import { decodePayload } from '../codec/payload-codec.js';
+import { namesOf, readable } from './rows.js';
+import { SESSIONS } from './tables.js';
 import { perDialect, type Dialect } from './dialect.js';
-import { INTERACTION_COLUMNS, interactionOf } from './interaction.mapper.js';
+import { INTERACTION_COLUMNS, interactionOf } from './interactions.js';
 import { query, queryOne, type Program, type Row } from './program.js';
-import { SESSION_COLUMNS, leaseOf, runOf, sessionOf } from './run.mapper.js';
-import { runView } from './run-view.js';
+import { leaseOf, runOf, runView, sessionOf } from './runs.js';
 
 /** Prefix of the columns of an open interaction beside those of its run. */
 const OPEN = 'open_';
@@ -29,7 +30,7 @@ const statements = perDialect((dialect) => {
       `SELECT first_sequence, entry_count, entries FROM ${journal} WHERE run_id = ? AND first_sequence >= ` +
       `COALESCE((SELECT l.first_sequence FROM ${journal} l WHERE l.run_id = ? AND l.first_sequence <= ? ORDER BY l.first_sequence DESC LIMIT 1), 0) ` +
       `ORDER BY first_sequence LIMIT ?`,
-    session: `SELECT ${SESSION_COLUMNS.join(', ')} FROM ${sessions} WHERE id = ?`,
+    session: `SELECT ${namesOf(SESSIONS.columns).join(', ')} FROM ${sessions} WHERE id = ?`,
     pending: `SELECT COUNT(*) AS found FROM (${upTo(dialect, 'pending')} UNION ALL ${upTo(dialect, 'queued')}) counted`,
   };
 });
@@ -99,7 +100,9 @@ function entriesAfter(run: RunRecord, rows: readonly Row[], after: number, limit
 }
 
 function entriesOf(runId: string, row: Row): JournalEntry[] {
-  const entries = readable(runId, 'A journal row', () => fromColumn('json', row['entries'])) as JournalEntry[];
+  const entries = readable(runId, 'A journal row', () =>
+    decodePayload(runId, 'entries', row['entries'] as string),
+  ) as JournalEntry[];
   if (!Array.isArray(entries) || entries.length !== Number(row['entry_count'])) {
     throw new JournalCorruptError(
       `The journal row ${Number(row['first_sequence'])} of run ${runId} does not hold the ${Number(row['entry_count'])} entries it was written with. Other runs are not affected.`,

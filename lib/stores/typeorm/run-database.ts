@@ -2,7 +2,7 @@
  * One kind of database behind the store: how programs are run as transactions there. The twins differ in this and in their dialect, and in nothing else.
  */
 import type { ToolTransaction } from '../../contracts/ports/run-store.port.js';
-import type { PreparedAppend } from './append-entries.js';
+import type { PreparedAppend } from './journal-rows.js';
 import type { Dialect } from './dialect.js';
 import type { Program } from './program.js';
 

@@ -3,6 +3,7 @@
  * a table that comes as one JSON text: one prepared shape for any number of programs, and the cheapest way to hand over many values on both servers.
  * In it `v.p1`, `v.p2` … stand where the statement for one has its first, second … `?`, and `v.place` tells the programs apart.
  */
+import { toJson } from '../codec/payload-codec.js';
 import type { SharedStatement, SqlValue } from './program.js';
 
 /** What a parameter is: a `key` is compared with key columns. */
@@ -55,7 +56,7 @@ export function parameter(index: number): string {
 
 /** The rows of `Sharing.given`: for each program its parameters, in its place. */
 export function packed(programs: readonly (readonly SqlValue[])[]): string {
-  return JSON.stringify(
+  return toJson(
     programs.map((parameters, place) => {
       const row: Record<string, SqlValue> = { place };
       for (let index = 0; index < parameters.length; index += 1) row[`p${index + 1}`] = parameters[index] as SqlValue;

@@ -9,8 +9,7 @@ import { perDialect, type Dialect } from './dialect.js';
 import { expired, leaseJoin } from './due-runs.js';
 import { ANSWERED } from './overdue-runs.js';
 import { query, queryOne, type Program } from './program.js';
-import { totalsOf } from './run.mapper.js';
-import { LAST_ROW, lastRowJoin } from './run-view.js';
+import { LAST_ROW, lastRowJoin, totalsOf } from './runs.js';
 
 /** Rows of a kind after which a count stops. */
 export const BOUND = 10_000;

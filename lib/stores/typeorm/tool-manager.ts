@@ -1,11 +1,11 @@
+import type { DataSource, EntityManager, QueryRunner } from 'typeorm';
+import { InvalidRequestError } from '../../errors/request.errors.js';
+
 /**
  * The EntityManager that a `transactional` tool gets as `context.manager`. It stands on the transaction's query runner through a proxy that can be
  * cut: from then on everything obtained through it, repositories and query builders included, fails with one clear error. The proxy also keeps the tool from
  * ending a transaction that is not its own; nested ones (savepoints) are.
  */
-import type { DataSource, EntityManager, QueryRunner } from 'typeorm';
-import { InvalidRequestError } from '../../errors/request.errors.js';
-
 const TARGET = Symbol.for('nestjs-agent-runs:query-runner');
 /** Statements by which a tool could end the transaction it was given. */
 const ENDS_TRANSACTION =
@@ -84,4 +84,29 @@ function notYours(what: string): InvalidRequestError {
   return new InvalidRequestError(
     `A transactional tool tried to ${what} the transaction it runs in. It is committed with the tool's result when the method returns, and rolled back when it throws.`,
   );
+}
+
+/** The host's transaction as it comes in through the port, where it is opaque: a TypeORM EntityManager inside an open transaction of our data source. */
+/** @throws InvalidRequestError for anything else, and for a manager of another data source */
+export function queryRunnerOf(transaction: unknown, dataSource: DataSource): QueryRunner {
+  const manager = transaction as { queryRunner?: QueryRunner } | null | undefined;
+  const queryRunner = typeof manager === 'object' && manager !== null ? manager.queryRunner : undefined;
+  if (!queryRunner) {
+    throw new InvalidRequestError(
+      '`transaction` must be the EntityManager that TypeORM gives to the callback of `dataSource.transaction()`, or `queryRunner.manager` after `startTransaction()`.',
+    );
+  }
+  // TypeORM before 1.0 names it `connection`.
+  const owner = (queryRunner as { dataSource?: DataSource }).dataSource ?? queryRunner.connection;
+  if (owner !== dataSource) {
+    throw new InvalidRequestError(
+      '`transaction` belongs to another data source than the store. Use a transaction of the data source the store was given.',
+    );
+  }
+  if (!queryRunner.isTransactionActive) {
+    throw new InvalidRequestError(
+      '`transaction` is not open: its transaction has not begun or is over. Await `start` inside the callback of the transaction.',
+    );
+  }
+  return unwrapped(queryRunner);
 }

@@ -14,18 +14,26 @@ import type {
 import { requireSettledStays, unlockedChange } from '../../contracts/store-rules.js';
 import type { RunRecord, SessionChange } from '../../contracts/run.js';
 import { BrokenStoreError } from '../../errors/store.errors.js';
-import { answeredSince, asksAfter } from './answered-since.js';
-import { fromColumn } from './column.mapper.js';
+import { detached } from '../codec/payload-codec.js';
+import {
+  answeredSince,
+  asksAfter,
+  INBOX_COLUMNS,
+  inboxMessageOf,
+  INTERACTION_COLUMNS,
+  interactionOf,
+  putInteraction,
+  putMessage,
+} from './interactions.js';
+import { namesOf, numberIn, valuesOf } from './rows.js';
 import { perDialect, type Dialect } from './dialect.js';
-import { INBOX_COLUMNS, INTERACTION_COLUMNS, inboxMessageOf, interactionOf } from './interaction.mapper.js';
-import { insertJournalRow, type WrittenRow } from './journal-row.js';
-import type { Landing } from './landing.js';
-import { putInteraction, putMessage } from './put-interaction.js';
+import { insertJournalRow, type Landing, type WrittenRow } from './journal-rows.js';
 import { query, queryOne, write, type Program, type Row, type SharedStatement } from './program.js';
-import { SESSION_COLUMNS, changedColumns, leaseOf, lockedRunOf, sessionOf, totalsText } from './run.mapper.js';
-import { runView } from './run-view.js';
+import { changedColumns, leaseOf, lockedRunOf, runView, sessionOf, totalsText } from './runs.js';
 import { forMany, parameter, type Holds, type Sharing } from './sharing.js';
+import { SESSIONS } from './tables.js';
 
+const SESSION_COLUMNS = namesOf(SESSIONS.columns).join(', ');
 const UNUSED = `status NOT IN ('used', 'cancelled')`;
 
 const statements = perDialect((dialect) => {
@@ -43,8 +51,8 @@ const statements = perDialect((dialect) => {
   );
   return {
     sessionOf: `SELECT session_id FROM ${runs} WHERE id = ?`,
-    lockSession: `SELECT ${SESSION_COLUMNS.join(', ')} FROM ${sessions} WHERE id = ?${dialect.forUpdate}`,
-    lockSessionOrSkip: `SELECT ${SESSION_COLUMNS.join(', ')} FROM ${sessions} WHERE id = ?${dialect.forUpdateSkipLocked}`,
+    lockSession: `SELECT ${SESSION_COLUMNS} FROM ${sessions} WHERE id = ?${dialect.forUpdate}`,
+    lockSessionOrSkip: `SELECT ${SESSION_COLUMNS} FROM ${sessions} WHERE id = ?${dialect.forUpdateSkipLocked}`,
     lockRun: `SELECT id FROM ${runs} WHERE id = ?${dialect.forUpdate}`,
     lockRunOrSkip: `SELECT id FROM ${runs} WHERE id = ?${dialect.forUpdateSkipLocked}`,
     // Without a lock: InnoDB locks all that it walks over, which may be the queued runs of other sessions.
@@ -157,7 +165,7 @@ function* lock<T>(dialect: Dialect, request: TransitionRequest<T>): Program<Lock
   };
   return {
     shown,
-    answeredSince: fromColumn('number', row['answered_since']) as number | null,
+    answeredSince: numberIn(row, 'answered_since'),
     lastFirst: lastFirstOf(row),
     nextLastFirst: nextRow ? lastFirstOf(nextRow) : null,
   };
@@ -207,8 +215,8 @@ function* writeRun(
   now: number,
 ): Program<Landing<RunRecord>> {
   requireSettledStays(run, change);
-  const after = { ...run, ...copyOf(change), totals: copyOf(totals ?? run.totals) } as RunRecord;
-  const columns = changedColumns(change);
+  const after = { ...run, ...detached(change), totals: detached(totals ?? run.totals) } as RunRecord;
+  const columns = changedColumns(run.id, change);
   if (columns.length > 0) {
     after.revision = run.revision + 1;
     after.updatedAt = now;
@@ -274,19 +282,10 @@ function buildUpdate({ sharing, tables }: Dialect, columns: readonly Column[]): 
   };
 }
 
-/** By the rules of JSON: undefined fields are gone. */
-function copyOf<T>(value: T): T {
-  return JSON.parse(JSON.stringify(value)) as T;
-}
-
 function* changeSession(dialect: Dialect, sessionId: string, change: SessionChange): Program<void> {
-  const columns = [
-    { name: 'head_run_id', value: change.headRunId },
-    { name: 'latest_completed_run_id', value: change.latestCompletedRunId },
-    { name: 'started_order', value: change.startedOrder },
-  ].flatMap(({ name, value }) => (value === undefined ? [] : [{ name, value }]));
+  const columns = SESSIONS.columns.filter(({ property }) => change[property as keyof SessionChange] !== undefined);
   if (columns.length === 0) return;
-  const names = columns.map(({ name }) => `${name} = ?`).join(', ');
-  const values = columns.map(({ value }) => value);
-  yield* write(`UPDATE ${dialect.tables.sessions} SET ${names} WHERE id = ?`, [...values, sessionId]);
+  const sets = columns.map(({ name }) => `${name} = ?`).join(', ');
+  const values = valuesOf(columns, '', change);
+  yield* write(`UPDATE ${dialect.tables.sessions} SET ${sets} WHERE id = ?`, [...values, sessionId]);
 }

@@ -1,14 +1,8 @@
-/**
- * The durable store: runs live in the host's own database, on the host's own connection or pool, below the ORM. No entity is registered with the data source,
- * so that its `synchronize` and `migration:generate` never touch our tables. This class only names the groups of the port; what a transaction is
- * on each database is in `sqlite/` and `pooled/`.
- */
 import type { DataSource } from 'typeorm';
 import { parseTimerDuration } from '../../contracts/duration.js';
 import type { Interaction } from '../../contracts/interaction.js';
 import type { SequencedEntry } from '../../contracts/journal-entry.js';
 import {
-  RunStore,
   type AppendRequest,
   type CreateRequest,
   type CreateResult,
@@ -21,6 +15,7 @@ import {
   type OverdueQuery,
   type Page,
   type RunAtOneMoment,
+  RunStore,
   type StoreMetrics,
   type StoreTraits,
   type ToolTransaction,
@@ -30,26 +25,41 @@ import {
   type WorkerRecord,
 } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord, RunSummary, SessionRecord } from '../../contracts/run.js';
-import { prepareAppend } from './append-entries.js';
-import { ConflictCounter } from './conflict-counter.js';
 import { createdMeanwhile, createRun } from './create-run.js';
+import { ConflictCounter } from './database-failure.js';
 import { databaseOf } from './database-of.js';
 import { dueRuns } from './due-runs.js';
-import { hasRowLanded } from './journal-row.js';
-import type { Landing } from './landing.js';
-import { listInteractions } from './list-interactions.js';
-import { listRuns } from './list-runs.js';
-import { isCurrent, migrateSchema, readSchema, refuseToMigrate } from './migrations/migrate-schema.js';
-import { SCHEMA_STEPS } from './migrations/schema-steps.js';
+import { hasRowLanded, type Landing, prepareAppend } from './journal-rows.js';
+import { listInteractions, listRuns } from './lists.js';
+import { isCurrent, migrateSchema, readSchema, refuseToMigrate, SCHEMA_STEPS } from './migrations/migrate-schema.js';
 import { overdueRuns } from './overdue-runs.js';
-import { countPending, loadRun, readJournal, readMoment, readSession } from './read-runs.js';
 import type { Program } from './program.js';
+import { countPending, loadRun, readJournal, readMoment, readSession } from './read-runs.js';
 import type { ProgramMaker, RunDatabase } from './run-database.js';
 import { readMetrics } from './store-metrics.js';
 import { transitionRun } from './transition-run.js';
-import type { TypeOrmRunStoreOptions } from './typeorm-run-store.options.js';
 import { beat, liveWorkers, retireWorker } from './workers.js';
 
+/** Options of the store on a host's data source. */
+export interface TypeOrmRunStoreOptions {
+  /**
+   * Create or migrate the tables when the store opens, under a lock of the database. Default: true unless `NODE_ENV` is `production`. When false, tables that
+   * are missing or older are an error that says what to run.
+   */
+  migrate?: boolean;
+  /**
+   * How long one operation of the store may take in all, in ms: waiting for a connection or for SQLite's turn, and repetitions after conflicts, included.
+   * Then it is refused with a StoreUnavailableError. Default 10,000, at most 2^31 - 1; a sixth of the lease is a good
+   * value.
+   */
+  statementTimeoutMs?: number;
+}
+
+/**
+ * The durable store: runs live in the host's own database, on the host's own connection or pool, below the ORM. No entity is registered with the data source,
+ * so that its `synchronize` and `migration:generate` never touch our tables. This class only names the groups of the port; what a transaction is
+ * on each database is in `sqlite/` and `pooled/`.
+ */
 export class TypeOrmRunStore extends RunStore {
   private readonly database: RunDatabase;
   private readonly counter = new ConflictCounter();

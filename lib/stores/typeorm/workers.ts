@@ -1,14 +1,14 @@
 /** Group of worker rows: one row per process carries the lease of all its runs. Judged by the database's clock alone (I12). */
-import type { Offer } from '../../contracts/agent-definition.js';
 import type { WorkerBeat, WorkerRecord } from '../../contracts/ports/run-store.port.js';
-import { fromColumn } from './column.mapper.js';
+import { namesOf, recordOf, valuesOf } from './rows.js';
+import { WORKERS } from './tables.js';
 import { perDialect, type Dialect } from './dialect.js';
 import { query, queryOne, write, type Program } from './program.js';
 
 /** After this, nobody asks any more whose runs these were. */
 const FORGOTTEN_AFTER_MS = 3_600_000;
 
-const WORKER_COLUMNS = ['id', 'started_at', 'heartbeat_at', 'lease_expires_at', 'offers'];
+const WORKER_COLUMNS = namesOf(WORKERS.columns);
 
 const statements = perDialect((dialect) => {
   const { workers } = dialect.tables;
@@ -38,7 +38,10 @@ export function* beat(
     const before = now - FORGOTTEN_AFTER_MS;
     for (const { id } of yield* query(sql.forgotten, [before])) yield* write(sql.forget, [id as string, before]);
   }
-  yield* write(sql.beat, [workerId, startedAt, now, leaseExpiresAt, JSON.stringify(offers)]);
+  yield* write(
+    sql.beat,
+    valuesOf(WORKERS.columns, '', { id: workerId, startedAt, heartbeatAt: now, leaseExpiresAt, offers }),
+  );
   return { now, leaseExpiresAt };
 }
 
@@ -47,11 +50,5 @@ export function* retireWorker(dialect: Dialect, workerId: string): Program<void>
 }
 
 export function* liveWorkers(dialect: Dialect): Program<WorkerRecord[]> {
-  return (yield* query(statements(dialect).live)).map((row) => ({
-    id: row['id'] as string,
-    startedAt: Number(row['started_at']),
-    heartbeatAt: Number(row['heartbeat_at']),
-    leaseExpiresAt: Number(row['lease_expires_at']),
-    offers: fromColumn('json', row['offers']) as Offer[],
-  }));
+  return (yield* query(statements(dialect).live)).map((row) => recordOf<WorkerRecord>(WORKERS.columns, '', row));
 }

@@ -1,7 +1,7 @@
 /** Zones of processes, servers and sessions, and the hours that a change of the clock skips and repeats: B114, decision 8. */
 import type { Interaction } from '../../../lib/contracts/interaction.js';
 import type { Run } from '../../../lib/contracts/run-view.js';
-import { dialectOf } from '../../../lib/stores/typeorm/dialect-of.js';
+import { dialectOf } from '../../../lib/stores/typeorm/database-of.js';
 import { until } from '../../support/until.js';
 import type { ServerType } from '../../stores/typeorm/server-subject.js';
 import { describeLanes } from './describe-lanes.js';

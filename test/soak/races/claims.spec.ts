@@ -1,7 +1,7 @@
 /** Workers that claim the same runs. */
 import { expect } from '@jest/globals';
 import { entriesOf, rowOf } from '../../support/journal-of.js';
-import { dialectOf } from '../../../lib/stores/typeorm/dialect-of.js';
+import { dialectOf } from '../../../lib/stores/typeorm/database-of.js';
 import { rounds, ROUNDS, type Arena } from './arena.js';
 import { describeRaces } from './describe-races.js';
 import { prompt } from './prompt.js';

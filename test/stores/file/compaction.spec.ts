@@ -2,9 +2,8 @@ import { readFile, readdir, stat, writeFile } from 'node:fs/promises';
 import { jest } from '@jest/globals';
 import { CommitLog } from '../../../lib/stores/file/commit-log.js';
 import { openLog } from '../../../lib/stores/file/open-log.js';
-import { commitText } from '../../../lib/stores/file/change-text.js';
-import { dump } from '../../../lib/stores/image/image-dump.js';
-import { ImageTables } from '../../../lib/stores/image/image-tables.js';
+import { commitText } from '../../../lib/stores/file/log-format.js';
+import { dump, ImageTables } from '../../../lib/stores/in-memory/tables.js';
 import {
   anInteraction,
   appendNotes,

@@ -2,8 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import type { LockOwner } from '../../../lib/stores/file/directory-lock.js';
-import { processState } from '../../../lib/stores/file/process-identity.js';
+import { type LockOwner, processState } from '../../../lib/stores/file/directory-lock.js';
 import { loaded, submit } from '../../../lib/testing/store-contract/scenario.js';
 import { FileSubject } from './file-subject.js';
 

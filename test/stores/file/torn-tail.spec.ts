@@ -1,8 +1,8 @@
 import { copyFile, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openLog } from '../../../lib/stores/file/open-log.js';
-import { readJournal } from '../../../lib/stores/image/image-queries.js';
-import { ImageTables } from '../../../lib/stores/image/image-tables.js';
+import { readJournal } from '../../../lib/stores/in-memory/queries.js';
+import { ImageTables } from '../../../lib/stores/in-memory/tables.js';
 import {
   appendNotes,
   change,

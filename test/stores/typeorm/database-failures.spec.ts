@@ -1,9 +1,9 @@
 /** What each error of a database means for the store: a wrong verdict either stops a worker for good, or repeats for ever what can never pass. */
 import { QueryRunnerAlreadyReleasedError } from 'typeorm';
 import { forCaller } from '../../../lib/stores/typeorm/database-failure.js';
-import { isMysqlError, mysqlFailure } from '../../../lib/stores/typeorm/mysql/mysql-failure.js';
-import { isPostgresError, postgresFailure } from '../../../lib/stores/typeorm/postgres/postgres-failure.js';
-import { sqliteFailure } from '../../../lib/stores/typeorm/sqlite/sqlite-failure.js';
+import { isMysqlError, mysqlFailure } from '../../../lib/stores/typeorm/mysql/mysql-connection.js';
+import { isPostgresError, postgresFailure } from '../../../lib/stores/typeorm/postgres/postgres-connection.js';
+import { sqliteFailure } from '../../../lib/stores/typeorm/sqlite/sqlite-session.js';
 
 const thrown = (facts: object, message = 'said the driver, with a value in it'): Error =>
   Object.assign(new Error(message), facts);

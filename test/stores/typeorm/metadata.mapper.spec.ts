@@ -1,4 +1,4 @@
-import { metadataRows, metadataValue } from '../../../lib/stores/typeorm/metadata.mapper.js';
+import { metadataRows, metadataValue } from '../../../lib/stores/typeorm/rows.js';
 
 describe('metadata as rows', () => {
   it('decision 27: are found by their text, whatever type they were given with', () => {

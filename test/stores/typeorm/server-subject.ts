@@ -3,8 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { DataSource, type DataSourceOptions } from 'typeorm';
 import { describeIf } from '../../support/describe-if.js';
 import { until } from '../../support/until.js';
-import type { TypeOrmRunStoreOptions } from '../../../lib/stores/typeorm/typeorm-run-store.options.js';
-import { TypeOrmRunStore } from '../../../lib/stores/typeorm/typeorm-run.store.js';
+import { TypeOrmRunStore, type TypeOrmRunStoreOptions } from '../../../lib/stores/typeorm/typeorm-run.store.js';
 
 export type ServerType = 'mariadb' | 'postgres';
 

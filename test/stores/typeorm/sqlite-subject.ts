@@ -3,8 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DataSource, type DataSourceOptions } from 'typeorm';
-import type { TypeOrmRunStoreOptions } from '../../../lib/stores/typeorm/typeorm-run-store.options.js';
-import { TypeOrmRunStore } from '../../../lib/stores/typeorm/typeorm-run.store.js';
+import { TypeOrmRunStore, type TypeOrmRunStoreOptions } from '../../../lib/stores/typeorm/typeorm-run.store.js';
 
 export interface SqliteHost {
   dataSource: DataSource;

@@ -1,13 +1,11 @@
-/** The schema steps as TypeORM migrations, for hosts that migrate everything with TypeORM's runner. */
 import type { MigrationInterface, QueryRunner } from 'typeorm';
-import type { DatabaseType } from '../dialect.js';
-import { dialectOf } from '../dialect-of.js';
-import { TABLES } from '../entities/table-definitions.js';
-import { runOnQueryRunner } from '../run-on-query-runner.js';
-import { schemaOf } from '../schema-of.js';
-import { migrateSchema } from './migrate-schema.js';
-import { SCHEMA_STEPS } from './schema-steps.js';
+import { dialectOf } from '../database-of.js';
+import { type DatabaseType, type Dialect, schemaOf } from '../dialect.js';
+import type { Answer, Program, Row, Statement } from '../program.js';
+import { TABLES } from '../tables.js';
+import { migrateSchema, SCHEMA_STEPS } from './migrate-schema.js';
 
+/** The schema steps as TypeORM migrations, for hosts that migrate everything with TypeORM's runner. */
 /**
  * Classes for the `migrations` of a data source, one for each version of the schema. They run the same steps as the store does by itself with `migrate: true`,
  * so either may come first. Reverting the first one drops all runs.
@@ -30,4 +28,20 @@ export function agentRunsMigrations(type: DatabaseType): (new () => MigrationInt
       }
     };
   });
+}
+
+/** Runs a program through TypeORM itself, for migrations that a host runs: there, its logger and its transaction are wanted. */
+export async function runOnQueryRunner<T>(queryRunner: QueryRunner, dialect: Dialect, program: Program<T>): Promise<T> {
+  let step = program.next();
+  while (!step.done) step = program.next(await execute(queryRunner, dialect, step.value));
+  return step.value;
+}
+
+async function execute(
+  queryRunner: QueryRunner,
+  dialect: Dialect,
+  { sql, params, writes }: Statement,
+): Promise<Answer> {
+  const result: unknown = await queryRunner.query(dialect.placed(sql), [...params]);
+  return writes ? { rows: [], changes: 0 } : { rows: result as Row[], changes: 0 };
 }

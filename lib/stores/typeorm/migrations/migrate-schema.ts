@@ -1,12 +1,28 @@
-/**
- * Group `schema`: which version the tables have, and how they are brought to ours. The version is read again under the lock, so of
- * several processes that start at once one migrates and the others find it done. Host databases migrated by TypeORM's runner get the same steps.
- */
 import { InvalidConfigurationError } from '../../../errors/configuration.errors.js';
 import { NewerSchemaError } from '../../../errors/store.errors.js';
 import type { Dialect } from '../dialect.js';
-import { queryOne, write, type Program } from '../program.js';
-import type { SchemaStep } from './schema-step.js';
+import { type Program, queryOne, write } from '../program.js';
+import { createTables } from './create-tables.js';
+
+/**
+ * A version of the schema and the statements that lead to it from the one before. Steps are never changed once released;
+ * the next one is added, and the first one leaves out what it adds.
+ */
+export interface SchemaStep {
+  /** From 1. */
+  readonly version: number;
+  /** The lowest schema version a package must know to work with tables of this version; lower than `version` where the change only adds. */
+  readonly minReader: number;
+  /** For TypeORM's migration runner: the class name's ending, epoch ms. */
+  readonly timestamp: number;
+  /** Each may run again without harm. */
+  statements(dialect: Pick<Dialect, 'type' | 'qualify'>): readonly string[];
+}
+
+/** All versions of the schema, in order. */
+export const SCHEMA_STEPS: readonly SchemaStep[] = [
+  { version: 1, minReader: 1, timestamp: 1_795_000_000_000, statements: createTables },
+];
 
 export interface SchemaState {
   /** Version of the tables; 0 = there are none. */
@@ -38,7 +54,10 @@ export function isCurrent(state: SchemaState, steps: readonly SchemaStep[]): boo
   return state.version >= known;
 }
 
-/** Brings the tables to the last of the steps; each step is told as soon as it is done. Does nothing where they are there already. */
+/**
+ * The version is read again under the lock, so of several processes that start at once one migrates and the others find
+ * it done. Each step is recorded as soon as it is done.
+ */
 export function* migrateSchema(dialect: Dialect, steps: readonly SchemaStep[]): Program<void> {
   const state = yield* readSchema(dialect);
   if (isCurrent(state, steps)) return;

@@ -3,12 +3,10 @@
  * company. A batch leaves out rows that somebody holds; what did not land for certain is appended alone, waiting for its row, and only that answer counts as
  * fenced or conflicting. Repeating an append is always right: the primary key refuses the second one, and the identical row is a success.
  */
-import { explainAppend, type PreparedAppend } from '../append-entries.js';
-import type { Connections, Deadline } from './connections.js';
+import { explainAppend, type PreparedAppend } from '../journal-rows.js';
+import { type Connections, type Deadline, repeat, runProgram } from './connections.js';
 import type { DriverConnection, PooledDriver } from './pooled-driver.js';
 import { BatchQueue } from './batch-queue.js';
-import { repeat } from './repeat.js';
-import { runProgram } from './run-program.js';
 
 const MAX_ROWS = 128;
 const MAX_BYTES = 1_000_000;

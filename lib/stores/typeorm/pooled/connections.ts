@@ -1,11 +1,12 @@
+import { StoreConflictError, StoreUnavailableError } from '../../../errors/store.errors.js';
+import { type ConflictCounter, DatabaseFailure, forCaller, LostRaceError } from '../database-failure.js';
+import type { Answer, Program } from '../program.js';
+import type { DriverConnection, PooledDriver } from './pooled-driver.js';
+
 /**
  * Connections of the host's pool, borrowed for one operation with a deadline. When it passes, the caller is answered and the connection is destroyed, never
  * released: a socket that swallows everything would otherwise come back to the pool.
  */
-import { StoreUnavailableError } from '../../../errors/store.errors.js';
-import type { ConflictCounter } from '../conflict-counter.js';
-import type { DriverConnection, PooledDriver } from './pooled-driver.js';
-
 /** By `performance.now()`. */
 export type Deadline = number;
 
@@ -113,4 +114,75 @@ export class Alarm {
       `The database could not ${this.doing} in time, waiting for a connection of the pool included. Look at the size of the pool, at locks, and at the network.`,
     );
   }
+}
+
+const FIRST_MS = 2;
+const LAST_MS = 100;
+
+/** Connections that one operation gives up because the tables are out of their reach: as many as the pools of most hosts hold. */
+const MAX_UNFIT = 10;
+
+/**
+ * Repeats an operation on what may pass: conflicts and lost connections until the deadline, with jitter, so that two that met once do not meet again; and at
+ * once on another connection where the tables are out of reach for one.
+ * @throws store errors, and what else the operation throws
+ */
+export async function repeat<T>(
+  doing: string,
+  { timeoutMs }: Pick<Connections, 'timeoutMs'>,
+  deadline: Deadline,
+  once: () => Promise<T>,
+): Promise<T> {
+  let unfit = 0;
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await once();
+    } catch (error) {
+      const failure = error instanceof DatabaseFailure ? error : undefined;
+      if (failure?.verdict === 'out_of_reach' && (unfit += 1) <= MAX_UNFIT) continue;
+      const mayPass = error instanceof LostRaceError || failure?.verdict === 'conflict' || failure?.isConnectionLost;
+      if (!mayPass) throw forCaller(error, doing);
+      if (await backoff(tries, deadline)) continue;
+      if (!failure) throw lostRace(doing);
+      throw new StoreUnavailableError(
+        `The database could not ${doing} within ${timeoutMs} ms: ${failure.databaseCode}, again and again.`,
+        { details: { databaseCode: failure.databaseCode } },
+      );
+    }
+  }
+}
+
+/** Others committed first, each time. */
+export function lostRace(doing: string): StoreConflictError {
+  return new StoreConflictError(
+    `Others committed first each time the store tried to ${doing}. Repeat the transaction.`,
+  );
+}
+
+/**
+ * @param tries how often it was tried before, from 0
+ * @param deadline by `performance.now()`
+ * @returns false, at once, when the deadline would pass meanwhile
+ */
+async function backoff(tries: number, deadline: number): Promise<boolean> {
+  const waitMs = Math.min(FIRST_MS * 2 ** tries, LAST_MS) * (0.5 + Math.random());
+  if (performance.now() + waitMs >= deadline) return false;
+  await new Promise((next) => setTimeout(next, waitMs));
+  return true;
+}
+
+/** Runs a program on one connection, one statement after the other. */
+export async function runProgram<T>(connection: Pick<DriverConnection, 'execute'>, program: Program<T>): Promise<T> {
+  let step = program.next();
+  while (!step.done) {
+    let answer: Answer;
+    try {
+      answer = await connection.execute(step.value);
+    } catch (error) {
+      step = program.throw(error);
+      continue;
+    }
+    step = program.next(answer);
+  }
+  return step.value;
 }

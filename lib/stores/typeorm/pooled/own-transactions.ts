@@ -6,10 +6,8 @@
 import { DatabaseFailure } from '../database-failure.js';
 import type { Program } from '../program.js';
 import type { OwnTransaction } from '../run-database.js';
-import { repeat } from './repeat.js';
-import type { Connections } from './connections.js';
+import { type Connections, repeat, runProgram } from './connections.js';
 import type { DriverConnection, PooledDriver } from './pooled-driver.js';
-import { runProgram } from './run-program.js';
 
 /** What a transaction gave whose COMMIT was sent and not answered. */
 export interface Unanswered<T> {

@@ -6,22 +6,18 @@
 import type { DataSource } from 'typeorm';
 import type { ToolTransaction } from '../../../contracts/ports/run-store.port.js';
 import { StoreConflictError } from '../../../errors/store.errors.js';
-import type { PreparedAppend } from '../append-entries.js';
-import type { ConflictCounter } from '../conflict-counter.js';
-import { DatabaseFailure, forCaller } from '../database-failure.js';
+import type { PreparedAppend } from '../journal-rows.js';
+import { type ConflictCounter, DatabaseFailure, forCaller, LostRaceError } from '../database-failure.js';
 import type { Dialect } from '../dialect.js';
-import { queryRunnerOf } from '../host-transaction.js';
-import { LostRaceError } from '../lost-race.error.js';
+import { queryRunnerOf } from '../tool-manager.js';
 import { queryOne, type Program } from '../program.js';
 import type { JoinedWork, OwnTransaction, ProgramMaker, RunDatabase } from '../run-database.js';
 import { AppendFlusher } from './append-flusher.js';
-import { closed, Connections } from './connections.js';
+import { closed, Connections, lostRace, runProgram } from './connections.js';
 import { HostCommits } from './host-commits.js';
 import { OwnTransactions } from './own-transactions.js';
 import type { DriverConnection, PooledDriver } from './pooled-driver.js';
 import { PooledToolTransaction } from './pooled-tool-transaction.js';
-import { lostRace } from './repeat.js';
-import { runProgram } from './run-program.js';
 import { SharedTransactions } from './shared-transactions.js';
 
 /** Large tables take their time, and so does another process that is at it already. */

@@ -2,7 +2,7 @@
  * What a database with a pool of connections brings to the store: its connections below TypeORM, and the few statements whose form is its own. Promises:
  * statements are prepared; every failure is a DatabaseFailure; a destroyed connection never goes back to the pool.
  */
-import type { PreparedAppend } from '../append-entries.js';
+import type { PreparedAppend } from '../journal-rows.js';
 import type { DatabaseFailure } from '../database-failure.js';
 import type { Dialect } from '../dialect.js';
 import type { Answer, Statement } from '../program.js';

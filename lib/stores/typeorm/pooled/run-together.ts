@@ -2,7 +2,7 @@
  * Runs several programs in one transaction, in step: where all of them, or some, have come to the same statement, its form for many runs once. A program whose
  * row somebody holds leaves before it has written anything, and so does one that fails until then; what fails later spoils the transaction for all.
  */
-import { LostRaceError } from '../lost-race.error.js';
+import { LostRaceError } from '../database-failure.js';
 import type { Answer, Program, Row, SharedStatement, Statement } from '../program.js';
 import { packed } from '../sharing.js';
 import type { DriverConnection } from './pooled-driver.js';

@@ -1,17 +1,20 @@
 /** PostgreSQL behind the store: connections of TypeORM's pool, and the statements that append. */
 import type { DataSource } from 'typeorm';
 import { InvalidConfigurationError } from '../../../errors/configuration.errors.js';
-import { APPENDED, packedAppends, type PreparedAppend } from '../append-entries.js';
+import { APPENDED, JOURNAL_COLUMNS, packedAppends, type PreparedAppend } from '../journal-rows.js';
 import type { DatabaseFailure } from '../database-failure.js';
-import { LARGEST_TEXT_BYTES, perDialect } from '../dialect.js';
-import { JOURNAL_COLUMNS } from '../journal-row.js';
+import { LARGEST_TEXT_BYTES, perDialect, schemaOf } from '../dialect.js';
 import type { DriverConnection, PooledDriver } from '../pooled/pooled-driver.js';
 import type { Row, Statement } from '../program.js';
-import { schemaOf } from '../schema-of.js';
-import { PostgresConnection, type RawPostgresClient } from './postgres-connection.js';
-import { isPostgresError, postgresFailure } from './postgres-failure.js';
+import {
+  isPostgresError,
+  PostgresConnection,
+  postgresFailure,
+  preparePool,
+  type RawPostgresClient,
+  type RawPostgresPool,
+} from './postgres-connection.js';
 import { postgresDialect, type PostgresDialect } from './postgres.dialect.js';
-import { preparePool, type RawPostgresPool } from './prepare-pool.js';
 
 /** Key of the advisory lock: any number that nobody else uses. */
 const SCHEMA_LOCK = 7_205_719_482_013;

@@ -5,8 +5,7 @@
  * takes nothing of its neighbours' with it.
  */
 import { StoreUnavailableError } from '../../../errors/store.errors.js';
-import type { ConflictCounter } from '../conflict-counter.js';
-import { DatabaseFailure, forCaller } from '../database-failure.js';
+import { type ConflictCounter, DatabaseFailure, forCaller } from '../database-failure.js';
 import { HostTransactions } from './host-transactions.js';
 import type { SqliteSession } from './sqlite-session.js';
 

@@ -1,11 +1,12 @@
+import type { DataSource } from 'typeorm';
+import { StoreUnavailableError } from '../../../errors/store.errors.js';
+import { DatabaseFailure, type FailureVerdict } from '../database-failure.js';
+import type { Answer, Program, Row, SqlValue, Statement } from '../program.js';
+
 /**
  * One connection's prepared statements, and programs run on it in one synchronous turn. Below TypeORM's logger: our values are never logged. Knows nothing of
  * queues; whoever begins a transaction here ends it before giving the turn back, tool transactions apart.
  */
-import type { Answer, Program, SqlValue, Statement } from '../program.js';
-import { sqliteFailure } from './sqlite-failure.js';
-import type { SqliteHandle, SqliteStatement } from './sqlite-handle.js';
-
 const MAX_STATEMENTS = 500;
 /** A pause between turns, in which a host may have set its busy timeout. */
 const PAUSE_MS = 20;
@@ -120,4 +121,64 @@ export class SqliteSession {
     }
     return statement;
   }
+}
+
+/** Verdicts on what better-sqlite3 throws. https://www.sqlite.org/rescode.html */
+export function sqliteFailure(error: unknown): DatabaseFailure {
+  const code = codeOf(error);
+  return new DatabaseFailure(verdictOn(code), code);
+}
+
+/** Whether an error that host code threw comes from SQLite; TypeORM's QueryFailedError carries the driver's code. */
+export function isDriverError(error: unknown): boolean {
+  const code = typeof error === 'object' && error !== null ? (error as { code?: unknown }).code : undefined;
+  return typeof code === 'string' && code.startsWith('SQLITE_');
+}
+
+function codeOf(error: unknown): string {
+  if (typeof error !== 'object' || error === null) return 'unknown';
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  if (typeof code === 'string') return code;
+  // better-sqlite3 throws TypeErrors of its own where the connection is closed, or busy with an iterator of the host's.
+  if (typeof message === 'string' && message.includes('connection is busy')) return 'SQLITE_BUSY_ITERATOR';
+  if (typeof message === 'string' && message.includes('connection is not open')) return 'SQLITE_NOT_OPEN';
+  return error instanceof Error ? error.name : 'unknown';
+}
+
+function verdictOn(code: string): FailureVerdict {
+  if (/^SQLITE_(BUSY|LOCKED)/.test(code)) return 'conflict';
+  if (code === 'SQLITE_TOOBIG') return 'too_large';
+  if (/^SQLITE_(FULL|IOERR|NOMEM|CANTOPEN|READONLY|INTERRUPT|PROTOCOL|PERM|NOT_OPEN)/.test(code)) return 'unavailable';
+  return 'broken';
+}
+
+/**
+ * The parts of a better-sqlite3 connection that are used here. The connection is the host's: it is looked up at every use, because a data source that was
+ * closed and opened again has another one.
+ */
+export interface SqliteStatement {
+  readonly reader: boolean;
+  all(params: readonly SqlValue[]): Row[];
+  run(params: readonly SqlValue[]): { changes: number };
+  safeIntegers(on: boolean): this;
+}
+
+/** `Database` of better-sqlite3 12. */
+export interface SqliteHandle {
+  readonly open: boolean;
+  /** Not in autocommit: a BEGIN or SAVEPOINT is open, whoever made it. */
+  readonly inTransaction: boolean;
+  prepare(sql: string): SqliteStatement;
+  exec(sql: string): this;
+}
+
+/** @throws StoreUnavailableError while the data source is not connected */
+export function handleOf(dataSource: DataSource): SqliteHandle {
+  const { databaseConnection } = dataSource.driver as unknown as { databaseConnection?: SqliteHandle };
+  if (!dataSource.isInitialized || !databaseConnection?.open) {
+    throw new StoreUnavailableError(
+      'The SQLite connection is not open. Initialise the data source before the store, and close it after.',
+    );
+  }
+  return databaseConnection;
 }

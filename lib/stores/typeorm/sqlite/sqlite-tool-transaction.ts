@@ -6,13 +6,11 @@
 import type { DataSource, QueryRunner } from 'typeorm';
 import type { AppendRequest, ToolTransaction } from '../../../contracts/ports/run-store.port.js';
 import { BrokenStoreError, StoreConflictError } from '../../../errors/store.errors.js';
-import { prepareAppend, type PreparedAppend } from '../append-entries.js';
-import { DatabaseFailure, forCaller } from '../database-failure.js';
-import { ToolCommitRefusedError } from '../tool-commit-refused.error.js';
+import { prepareAppend, type PreparedAppend } from '../journal-rows.js';
+import { DatabaseFailure, forCaller, ToolCommitRefusedError } from '../database-failure.js';
 import { toolManager, type ToolManager } from '../tool-manager.js';
 import type { CommitQueue, ExclusiveTurn } from './commit-queue.js';
-import { isDriverError, sqliteFailure } from './sqlite-failure.js';
-import type { SqliteSession } from './sqlite-session.js';
+import { isDriverError, sqliteFailure, type SqliteSession } from './sqlite-session.js';
 import { sqliteDialect } from './sqlite.dialect.js';
 
 const SAVEPOINT = 'agent_runs_tool';

@@ -1,10 +1,13 @@
 import { DataSource, EntitySchema } from 'typeorm';
 import { AgentRunsError } from '../../../../lib/errors/agent-runs.error.js';
-import { agentRunsEntities } from '../../../../lib/stores/typeorm/entities/agent-runs-entities.js';
+import { agentRunsEntities } from '../../../../lib/stores/typeorm/agent-runs-entities.js';
 import { agentRunsMigrations } from '../../../../lib/stores/typeorm/migrations/agent-runs-migrations.js';
-import { migrateSchema, readSchema } from '../../../../lib/stores/typeorm/migrations/migrate-schema.js';
-import type { SchemaStep } from '../../../../lib/stores/typeorm/migrations/schema-step.js';
-import { SCHEMA_STEPS } from '../../../../lib/stores/typeorm/migrations/schema-steps.js';
+import {
+  migrateSchema,
+  readSchema,
+  SCHEMA_STEPS,
+  type SchemaStep,
+} from '../../../../lib/stores/typeorm/migrations/migrate-schema.js';
 import { databaseOf } from '../../../../lib/stores/typeorm/database-of.js';
 import { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
 import { appendNotes, journal, notesOf, running } from '../../../../lib/testing/store-contract/scenario.js';

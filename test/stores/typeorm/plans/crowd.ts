@@ -1,7 +1,7 @@
 // A database that has been in use for a long time: settled runs with their journals, and crowds of runs that wait. Made by the server itself from one row of
 // each kind, which a store has written, so that a column more or less changes nothing here.
 import type { DataSource } from 'typeorm';
-import { TABLES } from '../../../../lib/stores/typeorm/entities/table-definitions.js';
+import { TABLES } from '../../../../lib/stores/typeorm/tables.js';
 import type { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
 import { anInteraction, ask, beat, submit } from '../../../../lib/testing/store-contract/scenario.js';
 import type { ServerType } from '../server-subject.js';

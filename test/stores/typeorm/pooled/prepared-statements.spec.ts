@@ -1,5 +1,5 @@
-import { mysqlFailure } from '../../../../lib/stores/typeorm/mysql/mysql-failure.js';
-import { postgresFailure } from '../../../../lib/stores/typeorm/postgres/postgres-failure.js';
+import { mysqlFailure } from '../../../../lib/stores/typeorm/mysql/mysql-connection.js';
+import { postgresFailure } from '../../../../lib/stores/typeorm/postgres/postgres-connection.js';
 import {
   appendNotes,
   claim,

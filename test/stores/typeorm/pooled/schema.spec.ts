@@ -1,12 +1,14 @@
 import { EntitySchema } from 'typeorm';
-import { agentRunsEntities } from '../../../../lib/stores/typeorm/entities/agent-runs-entities.js';
+import { agentRunsEntities } from '../../../../lib/stores/typeorm/agent-runs-entities.js';
 import { agentRunsMigrations } from '../../../../lib/stores/typeorm/migrations/agent-runs-migrations.js';
-import { migrateSchema } from '../../../../lib/stores/typeorm/migrations/migrate-schema.js';
-import type { SchemaStep } from '../../../../lib/stores/typeorm/migrations/schema-step.js';
-import { SCHEMA_STEPS } from '../../../../lib/stores/typeorm/migrations/schema-steps.js';
+import {
+  migrateSchema,
+  SCHEMA_STEPS,
+  type SchemaStep,
+} from '../../../../lib/stores/typeorm/migrations/migrate-schema.js';
 import { databaseOf } from '../../../../lib/stores/typeorm/database-of.js';
 import { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
-import { TABLES } from '../../../../lib/stores/typeorm/entities/table-definitions.js';
+import { TABLES } from '../../../../lib/stores/typeorm/tables.js';
 import {
   anInteraction,
   appendNotes,

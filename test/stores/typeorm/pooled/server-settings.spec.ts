@@ -1,5 +1,5 @@
 // What a server is set to that would break runs later is refused when the store opens.
-import { mysqlProblems, variablesOf } from '../../../../lib/stores/typeorm/mysql/mysql-problems.js';
+import { mysqlProblems, variablesOf } from '../../../../lib/stores/typeorm/mysql/mysql-driver.js';
 import type { Row } from '../../../../lib/stores/typeorm/program.js';
 import { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
 import { appendNotes, journal, notesOf, running, submit } from '../../../../lib/testing/store-contract/scenario.js';

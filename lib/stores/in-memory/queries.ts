@@ -1,0 +1,177 @@
+import { type Interaction, interactionPlace } from '../../contracts/interaction.js';
+import type { JournalEntry, SequencedEntry } from '../../contracts/journal-entry.js';
+import { pageOf, placeOf, type Places } from '../../contracts/page-cursor.js';
+import type {
+  InteractionQuery,
+  LeaseView,
+  ListQuery,
+  Page,
+  RunAtOneMoment,
+  StoreMetrics,
+} from '../../contracts/ports/run-store.port.js';
+import { RUN_STATUSES, type RunStatus } from '../../contracts/run-status.js';
+import { RUN_SUMMARY_PROPERTIES, type RunRecord, type RunSummary } from '../../contracts/run.js';
+import { decodePayload, detached } from '../codec/payload-codec.js';
+import { answeredRuns, claimableSince, isExpired, leaseOf } from './sweeps.js';
+import type { ImageTables } from './tables.js';
+
+/** What a store is asked by people and programs: journals, lists, interactions, metrics. Answers are detached; summaries carry no content. */
+export function load(tables: ImageTables, runId: string): { run: RunRecord; lease: LeaseView | null } | null {
+  const run = tables.runs.get(runId);
+  return run ? { run: detached(run), lease: leaseOf(tables, run) } : null;
+}
+
+export function snapshot(tables: ImageTables, runId: string): RunAtOneMoment | null {
+  const loaded = load(tables, runId);
+  const open = tables.interactionsOf(runId).filter(({ status }) => status === 'pending');
+  return loaded && { ...loaded, interactions: detached(open.sort(byAsk)) };
+}
+
+export function readJournal(
+  tables: ImageTables,
+  runId: string,
+  after: number,
+  limit: number,
+): { run: RunRecord; entries: SequencedEntry[] } | null {
+  const run = tables.runs.get(runId);
+  if (!run) return null;
+  const entries: SequencedEntry[] = [];
+  const rows = tables.journals.get(runId) ?? [];
+  for (let at = firstRowAfter(rows, after); at < rows.length && entries.length < limit; at += 1) {
+    const row = rows[at] as (typeof rows)[number];
+    for (const [index, entry] of (decodePayload(runId, 'entries', row.entries) as JournalEntry[]).entries()) {
+      const sequence = row.first + index;
+      if (sequence > after && entries.length < limit) entries.push({ ...entry, sequence });
+    }
+  }
+  return { run: detached(run), entries };
+}
+
+/** Index of the first row that holds an entry after the sequence, by bisection: a late page of a long journal costs no more than an early one. */
+function firstRowAfter(rows: readonly { first: number; count: number }[], after: number): number {
+  let low = 0;
+  let high = rows.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const row = rows[middle] as { first: number; count: number };
+    if (row.first + row.count - 1 > after) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+export function list(tables: ImageTables, query: ListQuery): Page<RunSummary> {
+  const place = query.cursor === undefined ? undefined : placeOf('runs', query.cursor);
+  const fits = runFits(query);
+  const found = [...tables.runs.values()].filter(
+    (run) =>
+      (query.sessionId === undefined || run.sessionId === query.sessionId) &&
+      (query.agent === undefined || run.agent === query.agent) &&
+      (query.statuses === undefined || query.statuses.includes(run.status)) &&
+      isCreatedWithin(run, query) &&
+      fits(run) &&
+      (place === undefined || byAge(run, place) < 0),
+  );
+  const page = pageOf(
+    'runs',
+    found.sort((a, b) => byAge(b, a)),
+    query.limit,
+    (run) => run,
+  );
+  return { ...page, items: page.items.map((run) => detached(summaryOf(run))) };
+}
+
+export function interactions(tables: ImageTables, query: InteractionQuery): Page<Interaction> {
+  const place = query.cursor === undefined ? undefined : placeOf('interactions', query.cursor);
+  const fits = runFits(query);
+  const source = query.runId === undefined ? [...tables.interactions.values()] : tables.interactionsOf(query.runId);
+  const found = source.filter(
+    (one) =>
+      (query.statuses === undefined || query.statuses.includes(one.status)) &&
+      (query.kind === undefined || one.kind === query.kind) &&
+      (query.sessionId === undefined || one.sessionId === query.sessionId) &&
+      (query.agent === undefined || one.agent === query.agent) &&
+      (query.approverRole === undefined || one.approverRole === query.approverRole) &&
+      isCreatedWithin(one, query) &&
+      fits(tables.runs.get(one.runId)) &&
+      (place === undefined || byAsk(one, place) > 0),
+  );
+  const page = pageOf('interactions', found.sort(byAsk), query.limit, (one) => ({
+    ...one,
+    place: interactionPlace(one),
+  }));
+  return { ...page, items: page.items.map((one) => detached(one)) };
+}
+
+/** Whether a run was started by this actor and has all of these pairs, compared as text. */
+function runFits({ actorId, metadata = {} }: Pick<ListQuery, 'actorId' | 'metadata'>) {
+  const wanted = Object.entries(metadata).map(([key, value]) => [key, String(value)] as const);
+  if (actorId === undefined && wanted.length === 0) return () => true;
+  return (run: RunRecord | undefined): boolean =>
+    run !== undefined &&
+    (actorId === undefined || run.actor?.id === actorId) &&
+    wanted.every(([key, value]) => Object.hasOwn(run.metadata, key) && String(run.metadata[key]) === value);
+}
+
+function isCreatedWithin(
+  { createdAt }: { createdAt: number },
+  {
+    createdSince = Number.NEGATIVE_INFINITY,
+    createdBefore = Number.POSITIVE_INFINITY,
+  }: Pick<ListQuery, 'createdSince' | 'createdBefore'>,
+): boolean {
+  return createdAt >= createdSince && createdAt < createdBefore;
+}
+
+export function countPending(tables: ImageTables, upTo: number): number {
+  return Math.min(upTo, tables.countWithStatus('pending') + tables.countWithStatus('queued'));
+}
+
+export function metrics(tables: ImageTables, now: number): StoreMetrics {
+  const running = tables.withStatus('running');
+  const since = [...tables.withStatus('pending'), ...tables.withStatus('retry_wait'), ...running]
+    .map((run) => claimableSince(tables, run, now))
+    .filter((at) => at !== null);
+  let operations = 0;
+  for (const run of tables.runs.values()) operations += run.totals.results;
+  return {
+    runsByStatus: Object.fromEntries(RUN_STATUSES.map((status) => [status, tables.countWithStatus(status)])) as Record<
+      RunStatus,
+      number
+    >,
+    oldestClaimableMs: since.length === 0 ? null : Math.max(0, now - since.reduce((a, b) => Math.min(a, b))),
+    openInteractions: tables.countPendingInteractions(),
+    operations,
+    journalRows: tables.journalRows,
+    journalBytes: tables.journalBytes,
+    offenders: running.filter((run) => isExpired(tables, run, now)).length + answeredRuns(tables).length,
+  };
+}
+
+function summaryOf(run: RunRecord): RunSummary {
+  return Object.fromEntries(
+    RUN_SUMMARY_PROPERTIES.map((property) => [property, run[property]]),
+  ) as unknown as RunSummary;
+}
+
+/** The orders of lists, by bytes: the same on every store. */
+type RunPlace = Places['runs'];
+type AskPlace = Pick<Interaction, 'createdAt' | 'runId' | 'operationKey' | 'ordinal' | 'id'> | Places['interactions'];
+
+/** Older before newer, those of one moment by id. */
+export function byAge(a: RunPlace, b: RunPlace): number {
+  return a.createdAt - b.createdAt || byText(a.id, b.id);
+}
+
+/** Older before newer, those of one moment by run, within a run in call order. */
+export function byAsk(a: AskPlace, b: AskPlace): number {
+  return a.createdAt - b.createdAt || byText(a.runId, b.runId) || byText(placeIn(a), placeIn(b)) || byText(a.id, b.id);
+}
+
+function placeIn(ask: AskPlace): string {
+  return 'place' in ask ? ask.place : interactionPlace(ask);
+}
+
+function byText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
