@@ -4,7 +4,7 @@ import type { JournalEntry } from '../../lib/contracts/journal-entry.js';
 import { stricterPolicy, type RecoveryPolicy } from '../../lib/contracts/policies.js';
 import type { RunRecord } from '../../lib/contracts/run.js';
 import { isSettled } from '../../lib/contracts/run-status.js';
-import type { ImageChange, JournalRow } from '../../lib/stores/image/image-change.js';
+import type { ImageChange, JournalRow } from '../../lib/stores/in-memory/tables.js';
 import type { Commit, SimDatabase } from './sim-database.js';
 import type { World } from './world.js';
 
