@@ -31,47 +31,7 @@ export type InteractionView = Omit<Interaction, 'createdAt' | 'expiresAt' | 'dec
   decidedAt?: Date;
 };
 
-/** A run as callers of `RunService` and HTTP see it. Points in time are `Date`s, which JSON shows as ISO 8601 text. */
-export interface Run {
-  id: string;
-  agent: string;
-  version: string;
-  status: RunStatus;
-  phase: RunPhase;
-  waitingFor?: WaitReason[];
-  attention?: Attention;
-  sessionId?: string;
-  /** Who started it. */
-  actor?: Actor;
-  requestId?: string;
-  attempt: number;
-  sequence: number;
-  /** Model operations begun so far. */
-  turn: number;
-  usage: UsageTotals;
-  budget?: { maxTotalTokens: number };
-  /** The answer's text, or the parsed value of an agent with an output schema. */
-  output?: JsonValue;
-  error?: RunError;
-  /** The open ones. */
-  interactions: InteractionView[];
-  definitionHash: string;
-  contractVersion: number;
-  restarts: number;
-  previousGenerations: PreviousGeneration[];
-  recoveries: number;
-  nextAttemptAt?: Date;
-  deadline?: Date;
-  lease?: RunLeaseView;
-  createdAt: Date;
-  updatedAt: Date;
-  startedAt?: Date;
-  finishedAt?: Date;
-  metadata?: RunMetadata;
-  /** True on the answer to a start that met its own earlier request. */
-  deduplicated?: true;
-}
-
+/** A run in a list. */
 export interface RunSummaryView {
   id: string;
   agent: string;
@@ -85,6 +45,7 @@ export interface RunSummaryView {
   actor?: Actor;
   attempt: number;
   sequence: number;
+  /** Model operations begun so far. */
   turn: number;
   usage: UsageTotals;
   metadata?: RunMetadata;
@@ -93,6 +54,27 @@ export interface RunSummaryView {
   updatedAt: Date;
   startedAt?: Date;
   finishedAt?: Date;
+}
+
+/** A run as callers of `RunService` and HTTP see it. Points in time are `Date`s, which JSON shows as ISO 8601 text. */
+export interface Run extends RunSummaryView {
+  requestId?: string;
+  budget?: { maxTotalTokens: number };
+  /** The answer's text, or the parsed value of an agent with an output schema. */
+  output?: JsonValue;
+  error?: RunError;
+  /** The open ones. */
+  interactions: InteractionView[];
+  definitionHash: string;
+  contractVersion: number;
+  restarts: number;
+  /** Oldest first; empty for a run that was never restarted. */
+  previousGenerations: PreviousGeneration[];
+  recoveries: number;
+  deadline?: Date;
+  lease?: RunLeaseView;
+  /** True on the answer to a start that met its own earlier request. */
+  deduplicated?: true;
 }
 
 /** An operation of a run, times as `Date`s. */

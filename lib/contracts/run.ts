@@ -74,39 +74,16 @@ export interface RunTotals {
   usage: UsageTotals;
 }
 
-/**
- * A run as the store keeps it: the header row plus the running totals of its last journal row.
- * Times are epoch milliseconds by the database clock. Null means "not (yet) so", never "unknown".
- */
-export interface RunRecord {
-  id: string;
-  kind: 'agent';
-  agent: string;
-  version: string;
+/** The columns of a run's header that a transition may change. */
+interface RunHeader {
   definitionHash: string;
-  contractVersion: number;
-
-  sessionId: string | null;
-  sessionMode: SessionMode | null;
-  /** Place in the session, from 1, given in the store. */
-  sessionOrder: number | null;
   /** The run whose messages (and those before it) this run saw; fixed once, when it reached the head of its session. */
   historyRunId: string | null;
   /** True once `historyRunId` is fixed, even to null. */
   historyCaptured: boolean;
   /** The run that completed before this one in its session: the chain a history is read along. Set on completion. */
   precedingRunId: string | null;
-
-  /** `session:<id>`, `agent:<name>` or `run:<id>`: the scope in which `requestId` is unique. */
-  requestScope: string;
-  /** The caller's id, else the run's own. */
-  requestId: string;
-  /** Over agent and input, key order ignored. */
-  requestDigest: string;
-
   status: RunStatus;
-  /** Row version: +1 with each change of the header. */
-  revision: number;
   waitingFor: WaitReason[];
   attention: Attention | null;
   /** Fencing token: +1 with each claim; 0 = never claimed. */
@@ -123,56 +100,54 @@ export interface RunRecord {
   resultsAtClaim: number;
   restarts: number;
   budgetMaxTotalTokens: number | null;
-  actor: Actor | null;
   frozen: FrozenOptions;
   output: JsonValue | null;
   error: RunError | null;
-  metadata: RunMetadata;
-
   /** Active time before the current attempt, in ms. */
   activeMs: number;
   claimedAt: number | null;
+  startedAt: number | null;
+  finishedAt: number | null;
+}
+
+/**
+ * A run as the store keeps it: the header row plus the running totals of its last journal row.
+ * Times are epoch milliseconds by the database clock. Null means "not (yet) so", never "unknown".
+ */
+export interface RunRecord extends RunHeader {
+  id: string;
+  kind: 'agent';
+  agent: string;
+  version: string;
+  contractVersion: number;
+
+  sessionId: string | null;
+  sessionMode: SessionMode | null;
+  /** Place in the session, from 1, given in the store. */
+  sessionOrder: number | null;
+
+  /** `session:<id>`, `agent:<name>` or `run:<id>`: the scope in which `requestId` is unique. */
+  requestScope: string;
+  /** The caller's id, else the run's own. */
+  requestId: string;
+  /** Over agent and input, key order ignored. */
+  requestDigest: string;
+
+  actor: Actor | null;
+  metadata: RunMetadata;
   createdAt: number;
   /** Last change of the header. */
   updatedAt: number;
-  startedAt: number | null;
-  finishedAt: number | null;
+  /** Row version: +1 with each change of the header. */
+  revision: number;
 
   /** Sequence of the last committed entry. */
   sequence: number;
   totals: RunTotals;
 }
 
-/** The columns of a header that a change may set. Identity and totals are not among them. */
-export type RunChange = Partial<
-  Pick<
-    RunRecord,
-    | 'definitionHash'
-    | 'historyRunId'
-    | 'historyCaptured'
-    | 'precedingRunId'
-    | 'status'
-    | 'waitingFor'
-    | 'attention'
-    | 'attempt'
-    | 'owner'
-    | 'wake'
-    | 'nextAttemptAt'
-    | 'deadlineAt'
-    | 'interruptRequest'
-    | 'recoveries'
-    | 'resultsAtClaim'
-    | 'restarts'
-    | 'budgetMaxTotalTokens'
-    | 'frozen'
-    | 'output'
-    | 'error'
-    | 'activeMs'
-    | 'claimedAt'
-    | 'startedAt'
-    | 'finishedAt'
-  >
->;
+/** What a transition changes of a header. */
+export type RunChange = Partial<RunHeader>;
 
 /** The row that serialises a session. */
 export interface SessionRecord {

@@ -1,5 +1,5 @@
 import type { Interaction, InteractionDecision, InteractionStatus, Question } from '../contracts/interaction.js';
-import type { InteractionDecided, JournalEntry } from '../contracts/journal-entry.js';
+import type { EntryOf, JournalEntry } from '../contracts/journal-entry.js';
 import type { JsonObject } from '../contracts/json.js';
 import type { Digester } from '../contracts/ports/system.port.js';
 import type { LockedRun } from '../contracts/ports/run-store.port.js';
@@ -162,7 +162,7 @@ export function statusOfDecision(decision: InteractionDecision): InteractionStat
 }
 
 /** The entry by which a run takes a decision up; the fold needs nothing else. */
-export function decidedEntry(asked: Interaction, at: number): InteractionDecided {
+export function decidedEntry(asked: Interaction, at: number): EntryOf<'interaction.answered' | 'interaction.expired'> {
   return {
     type: asked.status === 'expired' ? 'interaction.expired' : 'interaction.answered',
     at,

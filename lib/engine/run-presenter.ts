@@ -3,7 +3,6 @@ import type {
   InteractionView,
   LifecycleRunEvent,
   OperationView,
-  PreviousGeneration,
   Run,
   RunEvent,
   RunSummaryView,
@@ -15,7 +14,19 @@ import { isSettled, phaseOf, type RunStatus } from '../contracts/run-status.js';
 import type { RunRecord, RunSummary } from '../contracts/run.js';
 import type { PastGeneration, RunState } from './journal/run-state.js';
 
-/** Stored runs as callers see them: absent instead of null, points in time as `Date`s. */
+type Shown<T> = { [K in keyof T as null extends T[K] ? never : K]: ShownField<K, T[K]> } & {
+  [K in keyof T as null extends T[K] ? K : never]?: ShownField<K, NonNullable<T[K]>>;
+};
+type ShownField<K, V> = K extends `${string}At` ? Date : V;
+
+/** Stored fields as callers see them: absent instead of null, points in time as `Date`s. */
+function shown<T extends object>(stored: T): Shown<T> {
+  const view: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(stored))
+    if (value !== null) view[name] = name.endsWith('At') ? new Date(value as number) : value;
+  return view as Shown<T>;
+}
+
 export function presentRun(
   run: RunRecord,
   lease: LeaseView | null,
@@ -26,22 +37,15 @@ export function presentRun(
     ...presentSummary(run),
     ...(run.requestScope.startsWith('run:') ? {} : { requestId: run.requestId }),
     ...(run.budgetMaxTotalTokens !== null && { budget: { maxTotalTokens: run.budgetMaxTotalTokens } }),
-    ...(run.output !== null && { output: run.output }),
-    ...(run.error && { error: run.error }),
+    ...shown({ output: run.output, error: run.error }),
     interactions: interactions.map(presentInteraction),
     definitionHash: run.definitionHash,
     contractVersion: run.contractVersion,
     restarts: run.restarts,
-    previousGenerations: previous.map(presentGeneration),
+    previousGenerations: previous.map((generation) => shown(generation)),
     recoveries: run.recoveries,
     ...(run.deadlineAt !== null && { deadline: new Date(run.deadlineAt) }),
-    ...(lease && {
-      lease: {
-        owner: lease.owner,
-        ...(lease.heartbeatAt !== null && { heartbeatAt: new Date(lease.heartbeatAt) }),
-        ...(lease.expiresAt !== null && { expiresAt: new Date(lease.expiresAt) }),
-      },
-    }),
+    ...(lease && { lease: shown(lease) }),
   };
 }
 
@@ -53,58 +57,30 @@ export function presentSummary(run: RunSummary): RunSummaryView {
     status: run.status,
     phase: phaseOf(run.status),
     ...(run.waitingFor.length > 0 && { waitingFor: run.waitingFor }),
-    ...(run.attention && { attention: run.attention }),
-    ...(run.sessionId !== null && { sessionId: run.sessionId }),
-    ...(run.actor && { actor: run.actor }),
+    ...shown({ attention: run.attention, sessionId: run.sessionId, actor: run.actor }),
     attempt: run.attempt,
     sequence: run.sequence,
     turn: run.totals.turn,
     usage: run.totals.usage,
     ...(Object.keys(run.metadata).length > 0 && { metadata: run.metadata }),
-    ...(run.nextAttemptAt !== null && { nextAttemptAt: new Date(run.nextAttemptAt) }),
-    createdAt: new Date(run.createdAt),
-    updatedAt: new Date(run.updatedAt),
-    ...(run.startedAt !== null && { startedAt: new Date(run.startedAt) }),
-    ...(run.finishedAt !== null && { finishedAt: new Date(run.finishedAt) }),
-  };
-}
-
-function presentGeneration({
-  status,
-  output,
-  error,
-  turns,
-  usage,
-  startedAt,
-  finishedAt,
-}: PastGeneration): PreviousGeneration {
-  return {
-    status,
-    ...(output !== null && { output }),
-    ...(error && { error }),
-    turns,
-    usage,
-    ...(startedAt !== null && { startedAt: new Date(startedAt) }),
-    ...(finishedAt !== null && { finishedAt: new Date(finishedAt) }),
+    ...shown({ nextAttemptAt: run.nextAttemptAt, createdAt: run.createdAt, updatedAt: run.updatedAt }),
+    ...shown({ startedAt: run.startedAt, finishedAt: run.finishedAt }),
   };
 }
 
 export function presentInteraction({ createdAt, expiresAt, decidedAt, ...rest }: Interaction): InteractionView {
   return {
     ...rest,
-    createdAt: new Date(createdAt),
-    ...(expiresAt !== null && { expiresAt: new Date(expiresAt) }),
-    ...(decidedAt !== null && { decidedAt: new Date(decidedAt) }),
+    ...shown({ createdAt, expiresAt, decidedAt }),
   };
 }
 
-/** What a settled run left begun is shown as cut, not as still going on. */
+/** What a settled run left begun is shown as interrupted, not as still in progress. */
 export function presentOperations(run: RunRecord, state: RunState): OperationView[] {
   const settled = isSettled(run.status);
   return [...state.operations.values()].map(({ startedAt, finishedAt, ...operation }): OperationView => ({
     ...operation,
-    ...(startedAt !== null && { startedAt: new Date(startedAt) }),
-    ...(finishedAt !== null && { finishedAt: new Date(finishedAt) }),
+    ...shown({ startedAt, finishedAt }),
     ...(settled && interruptedBySettling(operation, run.status)),
   }));
 }

@@ -10,7 +10,7 @@ import {
   UsePipes,
 } from '@nestjs/common';
 import type { Attention } from '../../lib/contracts/run-status.js';
-import type { RecordedError, ToolDenied, ToolUncertain } from '../../lib/contracts/journal-entry.js';
+import type { EntryOf, RecordedError } from '../../lib/contracts/journal-entry.js';
 import type { ModelClient } from '../../lib/contracts/ports/model-client.port.js';
 import type { ToolContext } from '../../lib/contracts/ports/tool-caller.port.js';
 import type { RecordedText } from '../../lib/contracts/text.js';
@@ -139,8 +139,8 @@ describe('a new place cannot get past the mask', () => {
       RecordedError['message'],
       RunError['message'],
       Attention['detail'],
-      NonNullable<ToolDenied['reason']>,
-      NonNullable<ToolUncertain['problem']>,
+      NonNullable<EntryOf<'tool.denied'>['reason']>,
+      NonNullable<EntryOf<'tool.uncertain'>['problem']>,
       NonNullable<WorkerStatus['reason']>,
     ];
     const areRecorded: Places extends RecordedText[] ? true : never = true;

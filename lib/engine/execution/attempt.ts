@@ -1,5 +1,5 @@
 import type { AgentDefinition, ToolDefinition } from '../../contracts/agent-definition.js';
-import type { JournalEntry, OperationLateResult } from '../../contracts/journal-entry.js';
+import type { EntryOf, JournalEntry } from '../../contracts/journal-entry.js';
 import type { JsonValue } from '../../contracts/json.js';
 import type { ToolTransaction } from '../../contracts/ports/run-store.port.js';
 import type { RunStatus } from '../../contracts/run-status.js';
@@ -249,9 +249,14 @@ export abstract class Attempt {
   }
 }
 
-function lateResult(entry: JournalEntry, attempt: number): OperationLateResult | null {
+function lateResult(entry: JournalEntry, attempt: number): EntryOf<'operation.late_result'> | null {
   if (entry.type !== 'model.completed' && entry.type !== 'tool.completed' && entry.type !== 'tool.failed') return null;
-  const late: OperationLateResult = { type: 'operation.late_result', at: entry.at, key: entry.key, attempt };
+  const late: EntryOf<'operation.late_result'> = {
+    type: 'operation.late_result',
+    at: entry.at,
+    key: entry.key,
+    attempt,
+  };
   if (entry.type === 'tool.failed') late.error = entry.error;
   else late.output = entry.type === 'tool.completed' ? entry.output : (entry.message.content as unknown as JsonValue);
   return late;

@@ -1,4 +1,4 @@
-import type { JournalEntry, RecordedError, ToolFailed, ToolUncertain } from '../../contracts/journal-entry.js';
+import type { EntryOf, JournalEntry, RecordedError } from '../../contracts/journal-entry.js';
 import type { OperationInterruption } from '../../contracts/operation.js';
 import type { CallState } from '../journal/run-state.js';
 import { recordedText } from '../values/recorded-error.js';
@@ -7,8 +7,8 @@ export function failedCall(
   { key }: Pick<CallState, 'key'>,
   at: number,
   error: RecordedError,
-  outcome: ToolFailed['outcome'] = 'error',
-): ToolFailed {
+  outcome: EntryOf<'tool.failed'>['outcome'] = 'error',
+): EntryOf<'tool.failed'> {
   return { type: 'tool.failed', at, key, outcome, error };
 }
 
@@ -21,8 +21,8 @@ export function uncertainCall(
   { key }: Pick<CallState, 'key'>,
   at: number,
   interruptedBy: OperationInterruption | null,
-  more: Partial<Pick<ToolUncertain, 'problem' | 'reason' | 'reportedToModel'>> = {},
-): ToolUncertain {
+  more: Partial<Pick<EntryOf<'tool.uncertain'>, 'problem' | 'reason' | 'reportedToModel'>> = {},
+): EntryOf<'tool.uncertain'> {
   return { type: 'tool.uncertain', at, key, interruptedBy, reportedToModel: false, ...more };
 }
 
@@ -46,8 +46,8 @@ export function refusedRepetition(
   at: number,
   problem: string,
   isInterrupted: boolean,
-  reason?: ToolUncertain['reason'],
-): ToolUncertain {
+  reason?: EntryOf<'tool.uncertain'>['reason'],
+): EntryOf<'tool.uncertain'> {
   // A method that asked was left, not interrupted.
   const interruptedBy = isInterrupted && call.methodInteractions.length === 0 ? 'crash' : null;
   return uncertainCall(call, at, interruptedBy, { problem: recordedText(problem), ...(reason && { reason }) });

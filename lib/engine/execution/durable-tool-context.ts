@@ -1,5 +1,5 @@
 import type { Question } from '../../contracts/interaction.js';
-import type { RecordedError, ToolUncertain } from '../../contracts/journal-entry.js';
+import type { EntryOf, RecordedError } from '../../contracts/journal-entry.js';
 import type { JsonObject, JsonOf, JsonValue } from '../../contracts/json.js';
 import { isBlankText, isIdentifier } from '../../contracts/text.js';
 import type {
@@ -41,7 +41,7 @@ class SuspendToolCall extends Error {
 export class DurableToolContext {
   private asked = 0;
   private pending: { ask: InteractionDraft; digest: string } | null = null;
-  private problem: Pick<ToolUncertain, 'problem' | 'reason'> | null = null;
+  private problem: Pick<EntryOf<'tool.uncertain'>, 'problem' | 'reason'> | null = null;
   private isClosed = false;
   /** Steps at work, by their keys. */
   private readonly working = new Map<string, Promise<unknown>>();
@@ -196,7 +196,7 @@ export class DurableToolContext {
     await this.attempt.record([{ type: 'tool.step_completed', at: this.now(), key: this.call.key, step, ...ended }]);
   }
 
-  private block(problem: string, reason?: ToolUncertain['reason']): SuspendToolCall {
+  private block(problem: string, reason?: EntryOf<'tool.uncertain'>['reason']): SuspendToolCall {
     this.problem = { problem: recordedText(problem), ...(reason && { reason }) };
     return new SuspendToolCall();
   }

@@ -4,10 +4,10 @@ import type { Question } from '../../contracts/interaction.js';
 import {
   FINISH_REASONS,
   type CallVerdict,
+  type EntryOf,
   type FinishReason,
   type JournalEntry,
   type RecordedError,
-  type ToolFailed,
 } from '../../contracts/journal-entry.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { AssistantPart, ToolCallPart } from '../../contracts/message.js';
@@ -32,7 +32,7 @@ import { approvalOf, invalidCall, markRead, parseCall } from './validate-call.js
 interface ReadCall {
   verdict: CallVerdict;
   part: ToolCallPart;
-  refusal: { error: RecordedError; outcome: ToolFailed['outcome'] } | null;
+  refusal: { error: RecordedError; outcome: EntryOf<'tool.failed'>['outcome'] } | null;
 }
 
 /**

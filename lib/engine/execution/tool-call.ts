@@ -1,4 +1,4 @@
-import type { JournalEntry, ToolDenied, ToolFailed } from '../../contracts/journal-entry.js';
+import type { EntryOf, JournalEntry } from '../../contracts/journal-entry.js';
 import type { JsonObject } from '../../contracts/json.js';
 import type { ToolTransaction } from '../../contracts/ports/run-store.port.js';
 import type {
@@ -172,7 +172,7 @@ export class ToolExecution implements ToolEntry {
     return unlessBegun(call, refusal, why);
   }
 
-  private refusalOf(error: unknown, failure: Failure): ToolFailed | ToolDenied {
+  private refusalOf(error: unknown, failure: Failure): EntryOf<'tool.failed'> | EntryOf<'tool.denied'> {
     const { call } = this;
     const at = this.now();
     if (failure === 'denied')

@@ -1,4 +1,4 @@
-import type { ApprovalVerdict, JournalEntry, ToolFailed } from '../../contracts/journal-entry.js';
+import type { ApprovalVerdict, EntryOf, JournalEntry } from '../../contracts/journal-entry.js';
 import type { JsonObject } from '../../contracts/json.js';
 import type { ParsedArguments, ToolCaller } from '../../contracts/ports/tool-caller.port.js';
 import type { ToolDefinition } from '../../contracts/agent-definition.js';
@@ -15,7 +15,7 @@ type ValidationPorts = Pick<EnginePorts, 'clock' | 'log' | 'scope'>;
 type LogFields = { runId: string; operation: string };
 
 /** The result of a call that is never executed. */
-export type CallRefusal = Pick<ToolFailed, 'outcome' | 'error'>;
+export type CallRefusal = Pick<EntryOf<'tool.failed'>, 'outcome' | 'error'>;
 export type ParsedCall = ParsedArguments | { ok: false; problems: string[]; timedOut: true };
 
 /**

@@ -1,5 +1,5 @@
 import type { InteractionDecision } from '../../contracts/interaction.js';
-import type { CallVerdict, InteractionDecided, JournalEntry, ToolStarted } from '../../contracts/journal-entry.js';
+import type { CallVerdict, EntryOf, JournalEntry } from '../../contracts/journal-entry.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { ToolMessage, ToolOutcome } from '../../contracts/message.js';
 import type { Operation } from '../../contracts/operation.js';
@@ -134,7 +134,11 @@ export function update(state: RunState, key: string, change: Partial<Operation>)
   if (known) Object.assign(known, change);
 }
 
-function started(state: RunState, call: CallState, { key, attempt, recovery, digest, at }: ToolStarted): void {
+function started(
+  state: RunState,
+  call: CallState,
+  { key, attempt, recovery, digest, at }: EntryOf<'tool.started'>,
+): void {
   call.status = 'started';
   call.attempts = attempt;
   call.openAttempts += 1;
@@ -145,7 +149,11 @@ function started(state: RunState, call: CallState, { key, attempt, recovery, dig
 }
 
 /** What a person decided about a call, or answered it. */
-function decided(state: RunState, call: CallState, { interactionId, decision, at }: InteractionDecided): void {
+function decided(
+  state: RunState,
+  call: CallState,
+  { interactionId, decision, at }: EntryOf<'interaction.answered' | 'interaction.expired'>,
+): void {
   const isApproved = 'decision' in decision && decision.decision === 'approve';
   if (isApproved && decision.arguments) {
     const { by, note, arguments: edited } = decision;

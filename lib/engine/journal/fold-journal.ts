@@ -1,11 +1,4 @@
-import type {
-  JournalEntry,
-  ModelAttemptFailed,
-  ModelCompleted,
-  ModelStarted,
-  SequencedEntry,
-  ToolStarted,
-} from '../../contracts/journal-entry.js';
+import type { EntryOf, JournalEntry, SequencedEntry } from '../../contracts/journal-entry.js';
 import type { Message } from '../../contracts/message.js';
 import { addUsage, sumUsage, type Operation, type Usage } from '../../contracts/operation.js';
 import type { Digester } from '../../contracts/ports/system.port.js';
@@ -38,7 +31,7 @@ export class JournalFold {
    * A call would be repeated with what is stored now. Asked of stored entries only: one's own were digested a moment
    * ago.
    */
-  private compareArguments(state: RunState, { key, digest }: ToolStarted): void {
+  private compareArguments(state: RunState, { key, digest }: EntryOf<'tool.started'>): void {
     const { input } = callOf(state, key);
     if (digest !== this.digester.digest(this.digester.canonical(input))) state.drift ??= key;
   }
@@ -158,7 +151,7 @@ export class JournalFold {
     for (const message of [...history, ...(state.note ? [state.note] : []), ...own]) this.addMessage(state, message);
   }
 
-  private modelStarted(state: RunState, entry: ModelStarted): void {
+  private modelStarted(state: RunState, entry: EntryOf<'model.started'>): void {
     if (state.model?.key !== entry.key) {
       const { turn, results, usage } = state.totals;
       state.totals = { turn: turn + 1, results, usage };
@@ -178,7 +171,7 @@ export class JournalFold {
     });
   }
 
-  private modelFailed(state: RunState, { key, at, usage, text }: ModelAttemptFailed): void {
+  private modelFailed(state: RunState, { key, at, usage, text }: EntryOf<'model.attempt_failed'>): void {
     if (state.model) {
       state.model.failures += 1;
       state.model.status = 'failed';
@@ -191,7 +184,7 @@ export class JournalFold {
     update(state, key, { status: 'failed', finishedAt: at, ...(usage && this.usageWith(state, key, usage)) });
   }
 
-  private modelCompleted(state: RunState, entry: ModelCompleted): void {
+  private modelCompleted(state: RunState, entry: EntryOf<'model.completed'>): void {
     state.model = null;
     state.finishReason = entry.finishReason;
     const { key, at, usage, message } = entry;

@@ -1,6 +1,6 @@
 import type { Actor, RunMetadata } from '../../contracts/run.js';
 import type { InteractionDecision } from '../../contracts/interaction.js';
-import type { ToolResolved } from '../../contracts/journal-entry.js';
+import type { EntryOf } from '../../contracts/journal-entry.js';
 import type { Message } from '../../contracts/message.js';
 import type { InteractionQuery, ListQuery } from '../../contracts/ports/run-store.port.js';
 import type {
@@ -101,12 +101,15 @@ export function readResponse(response: InteractionResponse): ReadResponse {
 }
 
 /** @throws InvalidRequestError, PayloadTooLargeError */
-export function readResolution(resolution: ToolResolution, maxPayloadBytes: number): Omit<ToolResolved, 'at'> {
+export function readResolution(
+  resolution: ToolResolution,
+  maxPayloadBytes: number,
+): Omit<EntryOf<'tool.resolved'>, 'at'> {
   const { key, by, note, ...outcome } = readRequest(RESOLUTION, resolution);
-  const entry: Omit<ToolResolved, 'at'> = {
+  const entry: Omit<EntryOf<'tool.resolved'>, 'at'> = {
     type: 'tool.resolved',
     key,
-    resolution: outcome as ToolResolved['resolution'],
+    resolution: outcome as EntryOf<'tool.resolved'>['resolution'],
     by,
     ...(note !== undefined && { note }),
     reconciled: true,

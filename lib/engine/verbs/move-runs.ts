@@ -1,4 +1,4 @@
-import type { JournalEntry, ToolResolved } from '../../contracts/journal-entry.js';
+import type { EntryOf, JournalEntry } from '../../contracts/journal-entry.js';
 import type { Message } from '../../contracts/message.js';
 import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import type {
@@ -152,7 +152,7 @@ export class MoveRuns {
     run: RunRecord,
     state: RunState,
     key: string,
-    { resolution }: Pick<ToolResolved, 'resolution'>,
+    { resolution }: Pick<EntryOf<'tool.resolved'>, 'resolution'>,
   ): string[] {
     if (!('output' in resolution)) return [];
     const call = state.calls.find((candidate) => candidate.key === key);
@@ -252,7 +252,7 @@ function decideNewLimit(locked: LockedRun, maxTotalTokens: number, note: CallerN
 function decideResolution(
   locked: LockedRun,
   state: RunState,
-  resolved: Omit<ToolResolved, 'at'>,
+  resolved: Omit<EntryOf<'tool.resolved'>, 'at'>,
   problems: readonly string[],
 ): RunWrites {
   const { run, now } = locked;
