@@ -31,6 +31,31 @@ export const CAMPAIGNS = {
       env: { TEST_RACE_ROUNDS: rounds },
     }),
   },
+  crash: {
+    shows: 'a process killed before and after every commit loses nothing and repeats no effect, on each database',
+    sizes: { sample: 1 },
+    run: ({ sample }) => ({
+      args: jest('crash'),
+      env: { TEST_CRASH_SAMPLE: sample },
+    }),
+  },
+  fuzz: {
+    shows:
+      'drawn replies, schemas, arguments and requests end no process, and call no tool with what its schema refuses',
+    sizes: { rounds: 100_000, seed: 1 },
+    run: ({ rounds, seed }) => ({
+      args: jest('fuzz'),
+      env: { TEST_FUZZ_ROUNDS: rounds, TEST_FUZZ_SEED: seed },
+    }),
+  },
+  soak: {
+    shows: 'outages, stopped and stepped clocks, cut connections and full tables: runs end, and nothing happens twice',
+    sizes: {},
+    run: () => ({
+      args: jest('soak'),
+      env: {},
+    }),
+  },
   'watch-mode': {
     shows: 'the sample under `nest start --watch` survives saves during model calls, and no effect happens twice',
     sizes: { saves: 10 },

@@ -14,6 +14,7 @@ export interface CrashDatabase {
   name: string;
   /** False: its suites are reported as skipped. */
   isThere: boolean;
+  isServer: boolean;
   /** A new, empty database. */
   create(): Promise<{ url: string; drop(): Promise<void> }>;
 }
@@ -21,6 +22,7 @@ export interface CrashDatabase {
 const sqlite: CrashDatabase = {
   name: 'sqlite',
   isThere: true,
+  isServer: false,
   create: async () => {
     const directory = mkdtempSync(join(tmpdir(), 'agent-runs-crash-'));
     return {
@@ -34,6 +36,7 @@ function onServer(type: ServerType): CrashDatabase {
   return {
     name: type,
     isThere: isServerThere(type),
+    isServer: true,
     create: async () => {
       const subject = await ServerSubject.create(type);
       const url = serverUrl(type);
