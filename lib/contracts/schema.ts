@@ -207,7 +207,8 @@ function objectField<F extends Fields>(fields: F, rules: readonly Rule[], isClos
     fields,
     rules,
     isClosed,
-    read: (value, report) => (isRecord(value) ? readFields(schema, value, report, false) : report('must be an object')),
+    read: (value, report) =>
+      isRecord(value) ? readFields(schema, value, report, 'values') : report('must be an object'),
   };
   return schema;
 }
@@ -240,23 +241,24 @@ export function has(given: object, name: string): boolean {
   return Object.hasOwn(given, name) && (given as Record<string, unknown>)[name] !== undefined;
 }
 
-function readFields<F extends Fields>(
+/** How the values stand in their object: `options` may inherit them, those of a `query` are texts. */
+type Source = 'values' | 'options' | 'query';
+
+export function readFields<F extends Fields>(
   { fields, rules, isClosed }: ObjectField<F>,
   given: Readonly<Record<string, unknown>>,
   report: Report,
-  isQuery: boolean,
+  source: Source,
 ): Given<F> {
+  const inherits = source === 'options' || !isClosed;
   for (const rule of rules) rule(given, report);
   const read: Record<string, unknown> = {};
   for (const [name, one] of Object.entries<Field<unknown>>(fields)) {
-    const value = isQuery
-      ? fromQuery(given, name, one)
-      : isClosed && !Object.hasOwn(given, name)
-        ? undefined
-        : given[name];
+    const isGiven = inherits || Object.hasOwn(given, name);
+    const value = source === 'query' ? fromQuery(given, name, one) : isGiven ? given[name] : undefined;
     if (value === undefined && !(one.judgesUndefined && Object.hasOwn(given, name))) {
       // A getter of a class must not be passed over without a word.
-      if (isClosed && name in given && !Object.hasOwn(given, name))
+      if (!inherits && name in given && !Object.hasOwn(given, name))
         report('must be a property of the object itself', name);
       else if (one.required) report('is required', name);
       continue;
@@ -264,7 +266,7 @@ function readFields<F extends Fields>(
     const result = one.read(value, within(name, value, report));
     if (result !== undefined) read[name] = result;
   }
-  if (isClosed) reportUnknown(fields, given, report, isQuery);
+  if (isClosed) reportUnknown(fields, given, report, source === 'query');
   return read as Given<F>;
 }
 
@@ -339,7 +341,9 @@ export function readRequest<F extends Fields>(
 ): Given<F> {
   const problems: FieldProblem[] = [];
   const report: Report = (problem, path = root) => void problems.push({ field: shortened(path), problem });
-  const read = isRecord(value) ? readFields(schema, value, report, isQuery) : report('must be an object');
+  const read = isRecord(value)
+    ? readFields(schema, value, report, isQuery ? 'query' : 'values')
+    : report('must be an object');
   if (problems.length > 0) throw invalidRequest(problems);
   return read as Given<F>;
 }

@@ -2,6 +2,8 @@
 import type { InterruptedToolCall } from '../contracts/ports/tool-caller.port.js';
 import { RECOVERY_POLICIES, type RecoveryPolicy } from '../contracts/policies.js';
 import type { ToolDefinition } from '../contracts/agent-definition.js';
+import { formatValue, readOptions } from '../contracts/read-options.js';
+import { anything, duration, type Field, field, type Given, object, oneOf } from '../contracts/schema.js';
 import type { AgentToolOptions } from '../decorators/agent-tool.options.js';
 import { NestToolCaller } from '../tools/nest-tool-caller.js';
 import { compileToolSchema } from '../tools/schema/compile-tool-schema.js';
@@ -10,8 +12,8 @@ import type { ToolEnhancerResolver, ToolEnhancers } from '../tools/tool-enhancer
 import { methodOf, placeOf, type ToolHost } from '../tools/tool-host.js';
 import { prepareParameters, type ToolParameters } from '../tools/tool-parameters.js';
 import { type PipelineCreators, ToolPipeline } from '../tools/tool-pipeline.js';
+import { readDefaults } from './agent-options.js';
 import { compareVersions, isDottedVersion } from './dotted-version.js';
-import { checkDuration, checkKeys, checkOneOf, shown } from './option-checks.js';
 import type { ProblemList } from './problem-list.js';
 import { type RegisteredTool, toolIdentity, type ToolStock } from './registered-tool.js';
 import type { Exploration, ExploredProbe, ExploredTool } from './registration.explorer.js';
@@ -27,18 +29,23 @@ export interface ToolBuilding {
 type HostTool = RegisteredTool & { host: ToolHost };
 
 const TOOL_NAME = /^[A-Za-z0-9_-]{1,64}$/;
-const OPTION_KEYS: readonly (keyof AgentToolOptions)[] = [
-  'name',
-  'version',
-  'description',
-  'input',
-  'inputSchema',
-  'output',
-  'recovery',
-  'approval',
-  'timeout',
-  'transactionTimeout',
-];
+/** What is not read here has problems with words of their own. */
+const TOOL = object({
+  name: anything(),
+  version: anything(),
+  description: anything(),
+  input: anything(),
+  inputSchema: anything(),
+  output: anything(),
+  recovery: oneOf(RECOVERY_POLICIES),
+  approval: field<AgentToolOptions['approval']>('a boolean or a function', (value) =>
+    ['boolean', 'function'].includes(typeof value),
+  ),
+  timeout: duration,
+  transactionTimeout: duration,
+} satisfies Record<keyof AgentToolOptions, Field<unknown>>);
+type ReadTool = Given<typeof TOOL.fields>;
+
 const DEFAULT_TRANSACTION_TIMEOUT_MS = 5_000;
 
 export async function buildTools(found: Exploration, building: ToolBuilding): Promise<ToolStock> {
@@ -71,7 +78,7 @@ async function buildTool(
     !TOOL_NAME.test(options.name)
   ) {
     problems.add(
-      `${placeOf(host)}: the tool name ${shown((options as Partial<AgentToolOptions> | undefined)?.name)} is not allowed. Use 1-64 characters of A-Z a-z 0-9 _ -; providers accept no others.`,
+      `${placeOf(host)}: the tool name ${formatValue((options as Partial<AgentToolOptions> | undefined)?.name)} is not allowed. Use 1-64 characters of A-Z a-z 0-9 _ -; providers accept no others.`,
     );
     return undefined;
   }
@@ -80,19 +87,22 @@ async function buildTool(
     return undefined;
   }
   const version = options.version ?? '1';
-  const what = `Tool ${options.name} (${placeOf(host)})`;
+  const subject = `Tool ${options.name} (${placeOf(host)})`;
   if (!isDottedVersion(version)) {
-    problems.add(`${what}: version ${shown(version)} is not allowed. Use dotted integers such as '1' or '2.10'.`);
+    problems.add(
+      `${subject}: version ${formatValue(version)} is not allowed. Use dotted integers such as '1' or '2.10'.`,
+    );
     return undefined;
   }
-  checkKeys(options, OPTION_KEYS, what, problems);
+  const read = readOptions(TOOL, options, { subject }, problems);
   if (typeof options.description !== 'string' || options.description.trim() === '') {
-    problems.add(`${what} has no description. The model knows the tool by it only.`);
+    problems.add(`${subject} has no description. The model knows the tool by it only.`);
   }
-  const recovery = checkRecovery(options, probes.of(options.name, version) !== undefined, what, building);
-  const schemas = await compileSchemas(options, `${options.name}@${version}`, what, problems);
-  const pipeline = await buildPipeline(host, options, recovery, what, building);
-  const times = checkTimes(options, recovery, what, building);
+  const { recovery = 'manual' } = read;
+  checkRecovery(recovery, options.name, probes.of(options.name, version) !== undefined, subject, building);
+  const schemas = await compileSchemas(options, `${options.name}@${version}`, subject, problems);
+  const pipeline = await buildPipeline(host, options, recovery, subject, building);
+  const times = checkTimes(read, recovery, subject, building);
   if (schemas === undefined || pipeline === undefined) return undefined;
   const definition: ToolDefinition = {
     name: options.name,
@@ -115,39 +125,31 @@ async function buildTool(
 }
 
 function checkRecovery(
-  options: AgentToolOptions,
+  recovery: RecoveryPolicy,
+  name: string,
   hasProbe: boolean,
-  what: string,
+  subject: string,
   { problems, settings }: ToolBuilding,
-): RecoveryPolicy {
-  const recovery = checkOneOf(options.recovery, RECOVERY_POLICIES, 'manual', `${what}: recovery`, problems);
+): void {
   if (recovery === 'probe' && !hasProbe) {
-    problems.add(`${what} has recovery 'probe' but no @RecoverTool('${options.name}') method on any provider.`);
+    problems.add(`${subject} has recovery 'probe' but no @RecoverTool('${name}') method on any provider.`);
   }
   if (recovery === 'transactional' && !settings.store.transactions) {
     problems.add(
-      `${what} has recovery 'transactional', but the store ${settings.store.name} has no transactions. Import AgentRunsTypeOrmModule.forRoot() from nestjs-agent-runs/typeorm; in a test, AgentRunsMemoryModule.forRoot({ manager }) from nestjs-agent-runs/testing.`,
+      `${subject} has recovery 'transactional', but the store ${settings.store.name} has no transactions. Import AgentRunsTypeOrmModule.forRoot() from nestjs-agent-runs/typeorm; in a test, AgentRunsMemoryModule.forRoot({ manager }) from nestjs-agent-runs/testing.`,
     );
   }
-  if (
-    options.approval !== undefined &&
-    typeof options.approval !== 'boolean' &&
-    typeof options.approval !== 'function'
-  ) {
-    problems.add(`${what}: approval is ${shown(options.approval)}; it must be a boolean or a function.`);
-  }
-  return recovery;
 }
 
 async function compileSchemas(
   options: AgentToolOptions,
   identity: string,
-  what: string,
+  subject: string,
   problems: ProblemList,
 ): Promise<{ input: ToolSchema; output: ToolSchema | null } | undefined> {
   if (options.input === undefined || options.input === null) {
     problems.add(
-      `${what} has no input schema. Give a class, a Standard Schema or a JSON Schema; {} for a tool without arguments.`,
+      `${subject} has no input schema. Give a class, a Standard Schema or a JSON Schema; {} for a tool without arguments.`,
     );
     return undefined;
   }
@@ -171,21 +173,21 @@ async function buildPipeline(
   host: ToolHost,
   options: AgentToolOptions,
   recovery: RecoveryPolicy,
-  what: string,
+  subject: string,
   { enhancers, creators, problems }: ToolBuilding,
 ): Promise<ToolPipeline | undefined> {
   if (/Generator/.test(Object.prototype.toString.call(methodOf(host)))) {
-    problems.add(`${what} is a generator. A tool gives one result: return a value, a promise or an Observable.`);
+    problems.add(`${subject} is a generator. A tool gives one result: return a value, a promise or an Observable.`);
   }
   const parameters = prepareParameters(host);
   const resolved = await problems.attemptAsync(() => enhancers.resolve(host));
   if (parameters.foreign.length > 0) {
     problems.add(
-      `${what}: parameter ${parameters.foreign.map((index) => index + 1).join(', ')} has a decorator of HTTP routes, which means nothing in a tool. A tool gets (input, context).`,
+      `${subject}: parameter ${parameters.foreign.map((index) => index + 1).join(', ')} has a decorator of HTTP routes, which means nothing in a tool. A tool gets (input, context).`,
     );
   }
   if (resolved === undefined) return undefined;
-  refusePipesBehindApproval(options, resolved, parameters, what, problems);
+  refusePipesBehindApproval(options, resolved, parameters, subject, problems);
   const mayReenter = recovery === 'safe' || recovery === 'idempotent';
   return new ToolPipeline(host, resolved, parameters, creators, mayReenter);
 }
@@ -195,40 +197,31 @@ function refusePipesBehindApproval(
   { approval }: AgentToolOptions,
   { has }: ToolEnhancers,
   { pipes }: ToolParameters,
-  what: string,
+  subject: string,
   problems: ProblemList,
 ): void {
   if (approval === undefined || approval === false || (!has.pipes && pipes.length === 0)) return;
   problems.add(
-    `${what} has approval and a pipe on its class, method or a parameter. What is approved must be what is executed: move the pipe's work into the input schema.`,
+    `${subject} has approval and a pipe on its class, method or a parameter. What is approved must be what is executed: move the pipe's work into the input schema.`,
   );
 }
 
 function checkTimes(
-  options: AgentToolOptions,
+  options: ReadTool,
   recovery: RecoveryPolicy,
-  what: string,
+  subject: string,
   { settings, problems }: ToolBuilding,
 ): Pick<ToolDefinition, 'timeoutMs' | 'transactionTimeoutMs'> {
   const most = Math.floor(settings.leaseMs / 3);
-  const transactionTimeoutMs = checkDuration(
-    options.transactionTimeout,
-    Math.min(DEFAULT_TRANSACTION_TIMEOUT_MS, most),
-    `${what}: transactionTimeout`,
-    problems,
-  );
+  const { transactionTimeout: transactionTimeoutMs = Math.min(DEFAULT_TRANSACTION_TIMEOUT_MS, most) } = options;
   if (options.transactionTimeout !== undefined && recovery !== 'transactional') {
-    problems.add(`${what}: transactionTimeout is only for recovery 'transactional'.`);
+    problems.add(`${subject}: transactionTimeout is only for recovery 'transactional'.`);
   } else if (transactionTimeoutMs > most) {
     problems.add(
-      `${what}: transactionTimeout is ${transactionTimeoutMs} ms, more than a third of the lease (${most} ms).`,
+      `${subject}: transactionTimeout is ${transactionTimeoutMs} ms, more than a third of the lease (${most} ms).`,
     );
   }
-  const inherited = settings.defaults.toolTimeout;
-  const timeoutMs =
-    options.timeout === undefined && inherited !== undefined
-      ? checkDuration(inherited, null, 'defaults.toolTimeout', problems)
-      : checkDuration(options.timeout, null, `${what}: timeout`, problems);
+  const timeoutMs = options.timeout ?? readDefaults(settings.defaults, problems).toolTimeout ?? null;
   return { timeoutMs, transactionTimeoutMs };
 }
 

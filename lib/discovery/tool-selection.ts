@@ -1,7 +1,7 @@
 /** Which tools an agent means: by class, by name (the highest version) or by `name@version`. */
 import type { ToolReference } from '../decorators/agent.options.js';
 import { highestVersion } from './dotted-version.js';
-import { shown } from './option-checks.js';
+import { formatValue } from '../contracts/read-options.js';
 import type { ProblemList } from './problem-list.js';
 import { type RegisteredTool, toolIdentity, type ToolStock } from './registered-tool.js';
 
@@ -67,5 +67,5 @@ function missing(reference: ToolReference, registered: readonly RegisteredTool[]
   if (typeof reference === 'function' && reference.prototype !== undefined) {
     return `${what} names the class ${reference.name}, but no provider of it has @AgentTool methods. Add it to the providers of a module. Registered tools: ${existing}.`;
   }
-  return `${what}: tools contains ${shown(reference)}. Give classes, names or 'name@version'; lists made at run time are not supported.`;
+  return `${what}: tools contains ${formatValue(reference)}. Give classes, names or 'name@version'; lists made at run time are not supported.`;
 }
