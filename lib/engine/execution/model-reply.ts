@@ -23,7 +23,7 @@ import type { Attempt } from './attempt.js';
 import { failedCall } from './call-entries.js';
 import { isCallId, substituteCallId } from './provider-transcript.js';
 import { resolveApproval } from './resolve-approval.js';
-import { approvalOf, invalidCall, markRead, parseCall } from './validate-call.js';
+import { approvalOf, invalidCall, isSameJson, markRead, parseCall } from './validate-call.js';
 
 /**
  * A call as it will be journaled: what the model said, what is known of it, and its result where it will never be
@@ -120,7 +120,7 @@ export class ReplyRecorder {
       return [];
     }
     const { input } = parsed;
-    if (!this.sameValue(input, given)) verdict.input = input;
+    if (!isSameJson(input, given)) verdict.input = input;
     markRead(tool, verdict.input ?? given);
     if (tool.asksUser) verdict.questions = input['questions'] as unknown as Question[];
     if (tool.approval !== 'rule') return [];
@@ -130,13 +130,6 @@ export class ReplyRecorder {
     verdict.approval = approval;
     const gate = gateDraft({ input, approval, questions: null }, ports.options.approvalExpiresMs);
     return (await resolveApproval(this.attempt, gate, verdict)) ?? [];
-  }
-
-  private sameValue(a: JsonValue, b: JsonValue): boolean {
-    const { digester } = this.attempt.ports;
-    // Mostly the validator changed nothing: then the texts are the same, and making them canonical costs several times
-    // as much.
-    return JSON.stringify(a) === JSON.stringify(b) || digester.canonical(a) === digester.canonical(b);
   }
 }
 
