@@ -43,7 +43,10 @@ export default {
       globalSetup: '<rootDir>/.config/jest.databases.mjs',
       globalTeardown: '<rootDir>/.config/jest.databases-teardown.mjs',
       testMatch: ['<rootDir>/test/**/*.spec.ts'],
-      testPathIgnorePatterns: ['/node_modules/', '<rootDir>/test/(?:package|sample-app|crash|soak|fuzz)/'],
+      testPathIgnorePatterns: [
+        '/node_modules/',
+        '<rootDir>/test/(?:package|sample-app|crash|soak|fuzz|simulation/long)/',
+      ],
     },
     {
       ...built,
@@ -68,6 +71,11 @@ export default {
       ...built,
       displayName: 'fuzz',
       testMatch: ['<rootDir>/test/fuzz/**/*.spec.ts'],
+    },
+    {
+      ...base,
+      displayName: 'simulation',
+      testMatch: ['<rootDir>/test/simulation/long/**/*.spec.ts'],
     },
     {
       ...base,

@@ -9,13 +9,13 @@ import type {
   ModelRequest,
 } from '../../lib/contracts/ports/model-client.port.js';
 import type { ProbeResult, ToolContext } from '../../lib/contracts/ports/tool-caller.port.js';
-import { stricterPolicy, type RecoveryPolicy } from '../../lib/contracts/policies.js';
+import type { RecoveryPolicy } from '../../lib/contracts/policies.js';
 import type { ToolDefinition } from '../../lib/contracts/agent-definition.js';
 import { askUserTool } from '../../lib/engine/ask-user-tool.js';
 import { ModelCallError } from '../../lib/errors/run.errors.js';
 import { problemsOf } from '../../lib/model/scripted/transcript-problems.js';
 import { agent, tool, type ToolOptions } from '../support/engine-harness.js';
-import type { Invariants } from './invariants.js';
+import { stricterOf, type Invariants } from './invariants.js';
 import type { Ledger } from './ledger.js';
 import type { SimDatabase } from './sim-database.js';
 import type { SimProcess } from './sim-process.js';
@@ -255,7 +255,7 @@ function checkEntry(stage: Stage, method: Method, { runId, operationId, attempt 
   if (!call || call.state === 'ready' || call.state === 'gated' || call.attempt < attempt)
     return world.violate('I1', `${entry} has no intent: the call is ${call?.state}, its last intent ${call?.attempt}`);
   checkOwner(stage, runId, method.workerId(), entry);
-  const policy = stricterPolicy(call.policy ?? method.recovery, method.recovery);
+  const policy = stricterOf(call.policy ?? method.recovery, method.recovery);
   const allowed = policy === 'manual' || policy === 'inform' ? 1 + call.notHappened : Number.POSITIVE_INFINITY;
   const before = ledger.entries(operationId);
   world.require(before < allowed, 'ledger', `${entry} begins a ${policy} call that was begun ${before} times before`);

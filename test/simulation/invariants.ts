@@ -1,7 +1,8 @@
 // I1 to I12 of docs/architecture.md, checked with each commit against everything that was committed before it. It folds the journal by rules of its own: what
 // the engine's fold believes is no evidence.
+import type { InteractionStatus } from '../../lib/contracts/interaction.js';
 import type { JournalEntry } from '../../lib/contracts/journal-entry.js';
-import { stricterPolicy, type RecoveryPolicy } from '../../lib/contracts/policies.js';
+import type { RecoveryPolicy } from '../../lib/contracts/policies.js';
 import type { RunRecord } from '../../lib/contracts/run.js';
 import { isSettled } from '../../lib/contracts/run-status.js';
 import type { ImageChange, JournalRow } from '../../lib/stores/in-memory/tables.js';
@@ -50,6 +51,8 @@ const OF_OWNER: ReadonlySet<JournalEntry['type']> = new Set<JournalEntry['type']
   'tool.probed',
   'run.completed',
   'run.suspended',
+  'run.handed_over',
+  'run.backing_off',
 ]);
 
 const SETTLING: ReadonlySet<JournalEntry['type']> = new Set<JournalEntry['type']>([
@@ -68,8 +71,18 @@ const STORE_CODES: ReadonlySet<string> = new Set([
   'SEQUENCE_CONFLICT',
 ]);
 
+/** By a table of its own: the engine's is among what is checked. */
+const STRICTNESS: readonly RecoveryPolicy[] = ['manual', 'inform', 'probe', 'idempotent', 'safe'];
+
+export function stricterOf(recorded: RecoveryPolicy, other: RecoveryPolicy): RecoveryPolicy {
+  if (recorded === 'transactional' || other === 'transactional') return recorded;
+  return STRICTNESS.indexOf(recorded) <= STRICTNESS.indexOf(other) ? recorded : other;
+}
+
 export class Invariants {
   readonly runs = new Map<string, RunAudit>();
+  /** Status of each interaction. */
+  private readonly asks = new Map<string, InteractionStatus>();
 
   constructor(
     private readonly world: World,
@@ -157,7 +170,7 @@ export class Invariants {
     if (before?.status !== 'running') return;
     const worker = this.database.tables.workers.get(before.owner ?? '');
     // A renewal that lands between the look and the commit comes too late.
-    if (!worker || worker.heartbeatAt > at) return;
+    if (!worker || worker.heartbeatAt >= at) return;
     const left = worker.leaseExpiresAt - at;
     world.require(
       left <= 0,
@@ -240,7 +253,7 @@ export class Invariants {
         world.require(call.state !== 'gated', 'I7', `${named} was not decided yet`);
         world.require(call.state !== 'done', 'I5', `${named} follows its result`);
         world.require(
-          call.policy === null || stricterPolicy(call.policy, entry.recovery) === entry.recovery,
+          call.policy === null || stricterOf(call.policy, entry.recovery) === entry.recovery,
           'I8',
           `${named} has the policy ${entry.recovery}, ${call.policy} was recorded`,
         );
@@ -297,14 +310,16 @@ export class Invariants {
     return model === null && turn.every(({ state }) => state === 'done');
   }
 
-  /** I7: nothing is decided too late, or expires too early. */
+  /** I7: decided once, not too late, and not expired too early. */
   private interaction({ interaction }: Extract<ImageChange, { kind: 'interaction' }>): void {
     const { id, status, expiresAt, decidedAt } = interaction;
-    if (decidedAt === null || expiresAt === null || decidedAt !== this.database.now()) return;
-    const isLate = expiresAt <= decidedAt;
-    if (status === 'expired') this.world.require(isLate, 'I7', `${id} expired before its time`);
-    else if (status !== 'cancelled' && status !== 'used')
-      this.world.require(!isLate, 'I7', `${id} was ${status} ${decidedAt - expiresAt} ms after it expired`);
+    const before = this.asks.get(id);
+    this.asks.set(id, status);
+    if (status === before || status === 'pending' || status === 'cancelled' || status === 'used') return;
+    this.world.require(before === 'pending', 'I7', `${id} was ${before}, and becomes ${status}`);
+    if (expiresAt === null || decidedAt === null) return;
+    if (status === 'expired') this.world.require(expiresAt <= decidedAt, 'I7', `${id} expires before its time`);
+    else this.world.require(expiresAt > decidedAt, 'I7', `${id} is ${status} after it expired`);
   }
 
   private run(runId: string, before: RunRecord | undefined): void {
