@@ -1,4 +1,4 @@
-import { type DynamicModule, Module } from '@nestjs/common';
+import { type DynamicModule, Logger, Module } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { getDataSourceToken } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
@@ -42,6 +42,7 @@ export class AgentRunsTypeOrmModule {
             new TypeOrmRunStore(source ?? (await missing(dataSource, modules)), {
               ...(migrate !== undefined && { migrate }),
               ...(statementTimeoutMs !== undefined && { statementTimeoutMs }),
+              onWarning: (message) => new Logger('AgentRuns').warn(message),
             }),
           inject: [ModulesContainer, { token, optional: true }],
         },

@@ -11,11 +11,11 @@ import { detached } from '../codec/payload-codec.js';
 import { answeredSince } from './interactions.js';
 import { heldBy, metadataRows, namesOf, valuesOf } from './rows.js';
 import { perDialect, type Dialect } from './dialect.js';
-import { insertJournalRow, type Landing } from './journal-rows.js';
+import { insertJournalRow, type Committed } from './journal-rows.js';
 import { LostRaceError } from './database-failure.js';
-import { insertOrLeave, query, queryOne, write, type Program, type Row } from './program.js';
+import { insertIgnore, query, queryOne, write, type Program, type Row } from './program.js';
 import { recordView, runOf, runRow, sessionOf } from './runs.js';
-import { forMany, insertForMany, type Sharing } from './sharing.js';
+import { batched, batchedInsert, type BatchSql } from './batch-sql.js';
 import { RUNS, SESSIONS } from './tables.js';
 
 const INSERTED = RUNS.columns.map((column) => ({ name: column.name, holds: heldBy(column) }));
@@ -29,16 +29,16 @@ const statements = perDialect((dialect) => ({
   updateSession: `UPDATE ${dialect.tables.sessions} SET ${SESSION_COLUMNS.slice(1)
     .map((name) => `${name} = ?`)
     .join(', ')} WHERE id = ?`,
-  insertRun: dialect.insertOrLeave(dialect.tables.runs, namesOf(RUNS.columns)),
-  insertRunForMany: insertForMany(dialect.sharing, dialect.tables.runs, INSERTED),
+  insertRun: dialect.insertIgnore(dialect.tables.runs, namesOf(RUNS.columns)),
+  insertRunBatched: batchedInsert(dialect.batchSql, dialect.tables.runs, INSERTED),
   insertMetadata: `INSERT INTO ${dialect.tables.metadata} (run_id, name, value, created_at) VALUES (?, ?, ?, ?)`,
-  insertMetadataForMany: insertForMany(dialect.sharing, dialect.tables.metadata, [
+  insertMetadataBatched: batchedInsert(dialect.batchSql, dialect.tables.metadata, [
     { name: 'run_id', holds: 'key' },
     { name: 'name', holds: 'key' },
     { name: 'value', holds: 'text' },
     { name: 'created_at', holds: 'number' },
   ]),
-  sameForMany: forMany(dialect.sharing, (sharing) => nothingIsSame(dialect, sharing)),
+  sameBatched: batched(dialect.batchSql, (batchSql) => nothingIsSame(dialect, batchSql)),
 }));
 
 /** The clock, and beside it the runs that have the id or the request already; one row without a run where there are none. */
@@ -50,7 +50,7 @@ function sameWithClock(dialect: Dialect): string {
 /**
  * The clock for those whose id and request nobody has; the others look alone. Counted, because MariaDB would answer a NOT EXISTS by reading the whole table.
  */
-function nothingIsSame({ tables, now }: Dialect, { given }: Sharing): string {
+function nothingIsSame({ tables, now }: Dialect, { given }: BatchSql): string {
   const none = (condition: string): string => `(SELECT COUNT(*) FROM ${tables.runs} r WHERE ${condition}) = 0`;
   return (
     `SELECT v.place AS place, ${now} AS clock, NULL AS id FROM ${given(['key', 'key', 'key'])} ` +
@@ -65,7 +65,7 @@ export function* createRun(
   dialect: Dialect,
   request: CreateRequest,
   place: CreatePlace = 'own',
-): Program<Landing<CreateResult>> {
+): Program<Committed<CreateResult>> {
   const session = yield* lockSession(dialect, request.sessionId, place);
   // After the session's lock was granted: at READ COMMITTED a later statement sees what the holder committed (decision 2).
   const situation = yield* readSituation(dialect, request, session);
@@ -75,14 +75,14 @@ export function* createRun(
   const run: RunRecord = { ...decision.run, revision: 1, sequence: entries.length, totals };
   const sql = statements(dialect);
   if (decision.session) yield* putSession(dialect, decision.session, situation.session !== null);
-  const isNew = yield* insertOrLeave(
+  const isNew = yield* insertIgnore(
     sql.insertRun,
     runRow(run, { results: totals.results, answeredSince: answeredSince(run, [], situation.now) }),
-    sql.insertRunForMany,
+    sql.insertRunBatched,
   );
   if (!isNew) throw taken(run, situation);
   const row = entries.length > 0 ? yield* insertJournalRow(dialect, run.id, 1, run.attempt, entries, totals) : null;
-  for (const values of metadataRows(run)) yield* write(sql.insertMetadata, values, sql.insertMetadataForMany);
+  for (const values of metadataRows(run)) yield* write(sql.insertMetadata, values, sql.insertMetadataBatched);
   return { value: { run: detached(run), created: true }, row };
 }
 
@@ -90,7 +90,7 @@ export function* createRun(
  * What becomes of a request whose run somebody else has committed, as seen from outside of the host's transaction; null where nobody has.
  * @throws what the decider refuses with
  */
-export function* createdMeanwhile(dialect: Dialect, request: CreateRequest): Program<Landing<CreateResult> | null> {
+export function* createdMeanwhile(dialect: Dialect, request: CreateRequest): Program<Committed<CreateResult> | null> {
   const { sessionId } = request;
   const session = sessionId === null ? undefined : yield* queryOne(statements(dialect).session, [sessionId]);
   const situation = yield* readSituation(dialect, request, session);
@@ -116,7 +116,7 @@ function* readSituation(
   const rows = yield* query(
     statements(dialect).same,
     [runId, requestScope, requestId],
-    statements(dialect).sameForMany,
+    statements(dialect).sameBatched,
   );
   const same = rows.filter((row) => row['id'] !== null).map(runOf);
   return {
@@ -131,7 +131,7 @@ function* putSession(dialect: Dialect, session: SessionRecord, exists: boolean):
   const sql = statements(dialect);
   const [id = null, ...values] = valuesOf(SESSIONS.columns, '', session);
   if (exists) yield* write(sql.updateSession, [...values, id]);
-  else if (!(yield* insertOrLeave(sql.insertSession, [id, ...values]))) throw new LostRaceError();
+  else if (!(yield* insertIgnore(sql.insertSession, [id, ...values]))) throw new LostRaceError();
 }
 
 /** A run of this id or request that the decider was shown is its mistake; one that came in between is a lost race. */

@@ -1,3 +1,4 @@
+import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { PayloadTooLargeError } from '../../errors/request.errors.js';
 import { BrokenStoreError, StoreConflictError, StoreUnavailableError } from '../../errors/store.errors.js';
 
@@ -82,14 +83,42 @@ export class ToolCommitRefusedError extends Error {
   }
 }
 
+/** A batch holds part of the writes of a program that failed; it must be rolled back, and each program runs by itself. */
+export class BatchAborted extends Error {
+  override readonly name = 'BatchAborted';
+}
+
+/** Where failures of batches go; what was in the batch is executed individually. */
+export interface BatchFailures {
+  report(error: unknown): void;
+}
+
 /** Counts how often concurrent transactions got in each other's way, for operators: each of these was repeated, and cost its caller time. */
-export class ConflictCounter {
+export class ConflictCounter implements BatchFailures {
   private readonly counts = new Map<string, number>();
+  private readonly reported = new Set<string>();
+
+  /** @param warn is told once of each kind of batch that the database refuses */
+  constructor(private readonly warn = warnOfProcess) {}
 
   /** Counts an error that is a conflict; any other is none of its business. */
   count(error: unknown): void {
     if (error instanceof LostRaceError) this.add('LOST_RACE');
     else if (error instanceof DatabaseFailure && error.verdict === 'conflict') this.add(error.databaseCode);
+  }
+
+  /** Counts a batch that failed. Conflicts and lost connections pass; what else it was is told, once. */
+  report(error: unknown): void {
+    this.add('BATCH_FAILED');
+    if (error instanceof BatchAborted || AgentRunsError.is(error)) return;
+    if (error instanceof DatabaseFailure && (error.verdict === 'conflict' || error.verdict === 'unavailable')) return;
+    const code =
+      error instanceof DatabaseFailure ? error.databaseCode : error instanceof Error ? error.name : 'unknown';
+    if (this.reported.has(code)) return;
+    this.reported.add(code);
+    this.warn(
+      `The database refused a statement for several runs: ${code}. They are written one by one, which is slower. Further failures with this code are only counted, as BATCH_FAILED.`,
+    );
   }
 
   read(): Record<string, number> {
@@ -99,4 +128,8 @@ export class ConflictCounter {
   private add(code: string): void {
     this.counts.set(code, (this.counts.get(code) ?? 0) + 1);
   }
+}
+
+function warnOfProcess(message: string): void {
+  process.emitWarning(message, 'AgentRunsWarning');
 }

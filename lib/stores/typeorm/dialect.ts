@@ -1,5 +1,5 @@
 import type { DataSource } from 'typeorm';
-import type { Sharing } from './sharing.js';
+import type { BatchSql } from './batch-sql.js';
 
 /**
  * What a database can do, and how it says it. A statement whose form differs between databases is here with the reason for its form; statements that are
@@ -24,8 +24,8 @@ export interface Dialect {
   readonly tables: TableNames;
   /** A table's name as it stands in a statement. */
   qualify(table: string): string;
-  /** A statement with its `?` marks in the form the driver wants. */
-  placed(sql: string): string;
+  /** A statement with its `?` placeholders in the form the driver wants. */
+  bind(sql: string): string;
   /**
    * Rows are locked one by one. Where false, a transaction that writes holds the whole database from its first statement on, and lock clauses are empty.
    */
@@ -46,18 +46,18 @@ export interface Dialect {
   /** Expression: the size of a text column in bytes, without reading the text where the database can. */
   bytesOf(column: string): string;
   /** Clause after a table: walk this index, and in its order. Empty where the planner sees by itself that a LIMIT makes that the cheapest. */
-  walking(index: string): string;
+  indexHint(index: string): string;
   /** Query: `found`, how many rows a table has by what the server knows, without counting them. @param table its plain name */
   estimatedRows(table: string): string;
   /** An INSERT of one row that does nothing where any of its keys is taken. On Postgres never an error, which would end the transaction. */
-  insertOrLeave(table: string, columns: readonly string[]): string;
+  insertIgnore(table: string, columns: readonly string[]): string;
   /**
    * The same, holding the row that has the key like {@link forUpdate}. It then counts anything but 1, and has to be rolled back.
    * @param counter a number column
    */
   insertOrLock(table: string, columns: readonly string[], counter: string): string;
   /** Null where transactions do not share a connection's round trips. */
-  readonly sharing: Sharing | null;
+  readonly batchSql: BatchSql | null;
   /** An INSERT of one row that replaces the other columns where the key is taken. */
   insertOrReplace(table: string, columns: readonly string[], key: readonly string[]): string;
 }
@@ -71,7 +71,7 @@ export function quoted(text: string): string {
 export const LARGEST_TEXT_BYTES = 256 * 1024 * 1024;
 
 /** `?, ?, ?` */
-export function marks(count: number): string {
+export function placeholders(count: number): string {
   return Array.from({ length: count }, () => '?').join(', ');
 }
 

@@ -5,7 +5,7 @@
 import { offerText, type Offer } from '../../contracts/agent-definition.js';
 import type { DueAnswer, DueQuery } from '../../contracts/ports/run-store.port.js';
 import type { RunStatus } from '../../contracts/run-status.js';
-import { marks, padded, type Dialect } from './dialect.js';
+import { placeholders, padded, type Dialect } from './dialect.js';
 import type { Fragment } from './filter.js';
 import { query, type Program, type Row } from './program.js';
 
@@ -114,7 +114,7 @@ function candidates(
   { contractVersion, limit }: DueQuery,
   { where, can, order, index, join = '' }: Search,
 ): Fragment {
-  const from = `${dialect.tables.runs} r${index === undefined ? '' : dialect.walking(index)}${join}`;
+  const from = `${dialect.tables.runs} r${index === undefined ? '' : dialect.indexHint(index)}${join}`;
   return {
     sql:
       `SELECT * FROM (SELECT 'claimable' AS what, r.id AS id, r.status AS status, r.created_at AS number_1, 0 AS number_2, 0 AS number_3 FROM ${from} ` +
@@ -138,7 +138,7 @@ function held(dialect: Dialect, ids: readonly string[]): Fragment {
   return {
     sql:
       `SELECT 'held' AS what, r.id AS id, r.status AS status, r.attempt AS number_1, CASE WHEN r.interrupt_request IS NULL THEN 0 ELSE 1 END AS number_2, ` +
-      `(SELECT COUNT(*) FROM ${inbox} m WHERE m.run_id = r.id AND m.status = 'queued') AS number_3 FROM ${runs} r WHERE r.id IN (${marks(list.length)})`,
+      `(SELECT COUNT(*) FROM ${inbox} m WHERE m.run_id = r.id AND m.status = 'queued') AS number_3 FROM ${runs} r WHERE r.id IN (${placeholders(list.length)})`,
     params: list,
   };
 }

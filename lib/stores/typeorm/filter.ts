@@ -1,4 +1,4 @@
-import { marks, padded } from './dialect.js';
+import { placeholders, padded } from './dialect.js';
 import type { SqlValue } from './program.js';
 import { searchable } from './rows.js';
 
@@ -41,7 +41,7 @@ export class Filter {
     if (first === undefined) return this.add('1 = 0');
     if (others.length === 0) return this.add(`${column} = ?`, first);
     const list = padded(values);
-    return this.add(`${column} IN (${marks(list.length)})`, ...list);
+    return this.add(`${column} IN (${placeholders(list.length)})`, ...list);
   }
 
   /** A filter with these conditions and further ones. */
@@ -58,7 +58,7 @@ export class Filter {
  * The first rows of several ordered selections as those of one. Where rows of several statuses are wanted in an order that an index has within each of them, the
  * database would sort all that match, or walk through all that do not. Each selection walks its own index instead, and stops.
  */
-/** Part of a statement, and the values of its `?` marks. */
+/** Part of a statement, and the values of its `?` placeholders. */
 export interface Fragment {
   readonly sql: string;
   readonly params: readonly SqlValue[];

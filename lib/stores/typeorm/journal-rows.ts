@@ -8,11 +8,11 @@ import { type Dialect, perDialect } from './dialect.js';
 import { type Program, queryOne, write } from './program.js';
 import { heldBy, namesOf } from './rows.js';
 import { totalsText } from './runs.js';
-import { type Holds, insertForMany, packed } from './sharing.js';
+import { type ParameterType, batchedInsert, encodeRows } from './batch-sql.js';
 import { type ColumnDefinition, JOURNAL } from './tables.js';
 
 /** What a transaction of ours did, and by which row that can be recognised if the answer to its COMMIT is lost. */
-export interface Landing<T> {
+export interface Committed<T> {
   readonly value: T;
   /** Null: it appended nothing. */
   readonly row: WrittenRow | null;
@@ -20,7 +20,7 @@ export interface Landing<T> {
 
 export const JOURNAL_COLUMNS = namesOf(JOURNAL.columns);
 
-function parameterType(column: ColumnDefinition): Holds {
+function parameterType(column: ColumnDefinition): ParameterType {
   return column.name === 'run_id' ? 'key' : heldBy(column);
 }
 
@@ -37,8 +37,8 @@ const statements = perDialect((dialect) => ({
   run: `SELECT status, attempt FROM ${dialect.tables.runs} WHERE id = ?`,
   last: `SELECT first_sequence, entry_count FROM ${dialect.tables.journal} WHERE run_id = ? ORDER BY first_sequence DESC LIMIT 1`,
   row: `SELECT attempt, entries FROM ${dialect.tables.journal} WHERE run_id = ? AND first_sequence = ?`,
-  insertForMany: insertForMany(
-    dialect.sharing,
+  batchedInsert: batchedInsert(
+    dialect.batchSql,
     dialect.tables.journal,
     JOURNAL.columns.map((column) =>
       column.name === 'created_at'
@@ -61,7 +61,7 @@ export function* insertJournalRow(
   const text = encodePayload(runId, 'entries', entries);
   const sql = statements(dialect);
   const values = [runId, firstSequence, entries.length, attempt, totalsText(totals), text];
-  yield* write(sql.insert, values, sql.insertForMany);
+  yield* write(sql.insert, values, sql.batchedInsert);
   return { runId, firstSequence, attempt, entries: text };
 }
 
@@ -75,7 +75,7 @@ export function* isRowThere(dialect: Dialect, row: WrittenRow): Program<boolean>
  * Whether this row was committed by a transaction whose answer was lost. Waits for the run's row first, which a transaction that is still on its way holds.
  * Null: it wrote none, so there is nothing to recognise.
  */
-export function* hasRowLanded(dialect: Dialect, row: WrittenRow | null): Program<boolean> {
+export function* wasRowCommitted(dialect: Dialect, row: WrittenRow | null): Program<boolean> {
   if (!row) return false;
   yield* queryOne(statements(dialect).lockRun, [row.runId]);
   return yield* isRowThere(dialect, row);
@@ -105,12 +105,12 @@ export function prepareAppend(request: AppendRequest): PreparedAppend {
   };
 }
 
-/** What {@link packedAppends} holds. */
+/** What {@link encodeAppends} holds. */
 export const APPENDED = JOURNAL.columns.filter(({ name }) => name !== 'created_at').map(parameterType);
 
 /** Several appends as the rows of a statement for many. */
-export function packedAppends(appends: readonly PreparedAppend[]): string {
-  return packed(
+export function encodeAppends(appends: readonly PreparedAppend[]): string {
+  return encodeRows(
     appends.map(({ runId, firstSequence, count, attempt, totals, entries }) => [
       runId,
       firstSequence,
@@ -120,6 +120,16 @@ export function packedAppends(appends: readonly PreparedAppend[]): string {
       entries,
     ]),
   );
+}
+
+/** Where the journal stands, by a plain read: it has one writer while its run is running, and that is the caller. */
+function* lastSequence(dialect: Dialect, runId: string): Program<number> {
+  const last = yield* queryOne(statements(dialect).last, [runId]);
+  return last ? Number(last['first_sequence']) + Number(last['entry_count']) - 1 : 0;
+}
+
+export function* isNextInJournal(dialect: Dialect, { runId, firstSequence }: PreparedAppend): Program<boolean> {
+  return (yield* lastSequence(dialect, runId)) + 1 === firstSequence;
 }
 
 /**
@@ -133,8 +143,7 @@ export function* explainAppend(dialect: Dialect, append: PreparedAppend): Progra
   if (yield* isRowThere(dialect, append)) return;
   const run = yield* queryOne(sql.run, [runId]);
   requireOwned(append, run && { status: run['status'] as RunStatus, attempt: Number(run['attempt']) });
-  const last = yield* queryOne(sql.last, [runId]);
-  const sequence = last ? Number(last['first_sequence']) + Number(last['entry_count']) - 1 : 0;
+  const sequence = yield* lastSequence(dialect, runId);
   if (count === 0 && firstSequence === sequence + 1) return;
   throw misplacedAppend(append, count, sequence);
 }

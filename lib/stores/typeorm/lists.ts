@@ -70,7 +70,7 @@ function statusesToWalk(wanted: ListQuery): (readonly RunStatus[] | undefined)[]
 function runHint(dialect: Dialect, wanted: ListQuery): string {
   const [key, ...others] = runKeysOf(wanted);
   if (others.length > 0) return '';
-  return dialect.walking(key ?? (wanted.statuses ? 'agent_runs_status' : 'agent_runs_list'));
+  return dialect.indexHint(key ?? (wanted.statuses ? 'agent_runs_status' : 'agent_runs_list'));
 }
 
 /** Indexes over the keys that are asked for. */
@@ -140,7 +140,7 @@ function wordsToWalk(wanted: InteractionQuery): Words[] {
 /** Of several keys the database knows best which one few asks have. */
 function interactionHint(dialect: Dialect, wanted: InteractionQuery): string {
   const [key, ...others] = interactionKeysOf(wanted);
-  return others.length > 0 ? '' : dialect.walking(key ?? 'agent_run_interactions_kind');
+  return others.length > 0 ? '' : dialect.indexHint(key ?? 'agent_run_interactions_kind');
 }
 
 /** Indexes over the keys that are asked for. */

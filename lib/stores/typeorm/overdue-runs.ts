@@ -45,7 +45,7 @@ function* find(
   { contractVersion, limit }: Pick<OverdueQuery, 'contractVersion' | 'limit'>,
   { where, params = [], order, index, join = '' }: Search,
 ): Program<string[]> {
-  const from = `${dialect.tables.runs} r${index === undefined ? '' : dialect.walking(index)}${join}`;
+  const from = `${dialect.tables.runs} r${index === undefined ? '' : dialect.indexHint(index)}${join}`;
   const rows = yield* query(
     `SELECT r.id AS id FROM ${from} WHERE ${where} AND r.contract_version <= ? ORDER BY ${order} LIMIT ?`,
     [...params, contractVersion, limit],
@@ -82,20 +82,20 @@ function* unoffered(dialect: Dialect, wanted: OverdueQuery, now: number): Progra
   return found;
 }
 
-function* pastDeadline({ tables, walking }: Dialect, wanted: OverdueQuery, now: number): Program<string[]> {
+function* pastDeadline({ tables, indexHint }: Dialect, wanted: OverdueQuery, now: number): Program<string[]> {
   const selections = OPEN.map((status) => ({
-    sql: `SELECT r.id AS id, r.deadline_at AS deadline_at FROM ${tables.runs} r${walking('agent_runs_deadline')} WHERE r.status = '${status}' AND r.deadline_at <= ? AND r.contract_version <= ?`,
+    sql: `SELECT r.id AS id, r.deadline_at AS deadline_at FROM ${tables.runs} r${indexHint('agent_runs_deadline')} WHERE r.status = '${status}' AND r.deadline_at <= ? AND r.contract_version <= ?`,
     params: [now, wanted.contractVersion],
   }));
   const { sql, params } = firstRows(selections, { within: 'r.deadline_at', byName: 'deadline_at' }, wanted.limit);
   return (yield* query(sql, params)).map((row) => row['id'] as string);
 }
 
-function* withExpiredAsks({ tables, walking }: Dialect, wanted: OverdueQuery, now: number): Program<string[]> {
+function* withExpiredAsks({ tables, indexHint }: Dialect, wanted: OverdueQuery, now: number): Program<string[]> {
   // A sub-select and no join, which Postgres may begin with all runs.
   const contract = `(SELECT r.contract_version FROM ${tables.runs} r WHERE r.id = i.run_id)`;
   const rows = yield* query(
-    `SELECT i.run_id AS id FROM ${tables.interactions} i${walking('agent_run_interactions_expiry')} ` +
+    `SELECT i.run_id AS id FROM ${tables.interactions} i${indexHint('agent_run_interactions_expiry')} ` +
       `WHERE i.status = 'pending' AND i.expires_at <= ? AND ${contract} <= ? ORDER BY i.expires_at LIMIT ?`,
     [now, wanted.contractVersion, wanted.limit],
   );
@@ -121,9 +121,9 @@ export function* claimableKinds(dialect: Dialect, status: 'pending' | 'retry_wai
 }
 
 /** The next hash, else the next version, else the next agent: three looks, because not every database finds the place after a triple in an index. */
-function* kindAfter({ tables, walking }: Dialect, status: string, last: RunKind | null): Program<RunKind | null> {
+function* kindAfter({ tables, indexHint }: Dialect, status: string, last: RunKind | null): Program<RunKind | null> {
   const first = (condition: string): string =>
-    `SELECT * FROM (SELECT r.agent AS agent, r.version AS version, r.definition_hash AS hash FROM ${tables.runs} r${walking('agent_runs_queue')} ` +
+    `SELECT * FROM (SELECT r.agent AS agent, r.version AS version, r.definition_hash AS hash FROM ${tables.runs} r${indexHint('agent_runs_queue')} ` +
     `WHERE r.status = '${status}'${condition} ORDER BY r.agent, r.version, r.definition_hash LIMIT 1) next_one`;
   const looks = last
     ? [

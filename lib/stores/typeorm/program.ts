@@ -11,22 +11,22 @@ export type Row = Record<string, unknown>;
 
 export interface Statement {
   readonly sql: string;
-  /** In the order of the `?` marks. */
+  /** In the order of the `?` placeholders. */
   readonly params: readonly SqlValue[];
   /** Changes rows; a program that has not written yet can be refused without taking anything back. */
   readonly writes: boolean;
   /** Counts 0 instead of failing where a key is taken; for databases that say so by an error which leaves their transaction usable. */
-  readonly orLeave?: true;
+  readonly ignoreTaken?: true;
   /** Its form for several programs at once. Without one, programs that share a transaction run it one after the other. */
-  readonly shared?: SharedStatement | undefined;
+  readonly shared?: BatchedStatement | undefined;
 }
 
 /**
- * One statement in place of the same one of several programs that share a transaction, see `sharing.ts`. A query tells whose a row is by its `place`; a program
+ * One statement in place of the same one of several programs that share a transaction, see `batch-sql.ts`. A query tells whose a row is by its `place`; a program
  * that gets no row from it leaves the others and runs alone, where the statement for one has the whole answer. So a row that somebody holds is left out, and
  * nobody waits for it in company.
  */
-export interface SharedStatement {
+export interface BatchedStatement {
   readonly sql: string;
   /** No row is an answer as well: the program goes on with none instead of running alone. */
   readonly orNone?: true;
@@ -45,7 +45,7 @@ export type Program<T> = Generator<Statement, T, Answer>;
 export function* query(
   sql: string,
   params: readonly SqlValue[] = [],
-  shared?: SharedStatement,
+  shared?: BatchedStatement,
 ): Program<readonly Row[]> {
   return (yield { sql, params, writes: false, shared }).rows;
 }
@@ -54,17 +54,17 @@ export function* query(
 export function* queryOne(
   sql: string,
   params: readonly SqlValue[] = [],
-  shared?: SharedStatement,
+  shared?: BatchedStatement,
 ): Program<Row | undefined> {
   return (yield { sql, params, writes: false, shared }).rows[0];
 }
 
 /** Runs a writing statement. @returns how many rows it matched */
-export function* write(sql: string, params: readonly SqlValue[], shared?: SharedStatement): Program<number> {
+export function* write(sql: string, params: readonly SqlValue[], shared?: BatchedStatement): Program<number> {
   return (yield { sql, params, writes: true, shared }).changes;
 }
 
-/** Runs an INSERT made by `Dialect.insertOrLeave`. @returns false where a key was taken */
-export function* insertOrLeave(sql: string, params: readonly SqlValue[], shared?: SharedStatement): Program<boolean> {
-  return (yield { sql, params, writes: true, orLeave: true, shared }).changes === 1;
+/** Runs an INSERT made by `Dialect.insertIgnore`. @returns false where a key was taken */
+export function* insertIgnore(sql: string, params: readonly SqlValue[], shared?: BatchedStatement): Program<boolean> {
+  return (yield { sql, params, writes: true, ignoreTaken: true, shared }).changes === 1;
 }

@@ -36,8 +36,8 @@ const statements = perDialect((dialect) => {
 });
 
 /** In the order of an index, which is then all that is read. */
-function upTo({ tables, walking }: Dialect, status: RunStatus): string {
-  return `SELECT * FROM (SELECT id FROM ${tables.runs}${walking('agent_runs_status')} WHERE status = '${status}' ORDER BY created_at, id LIMIT ?) ${status}_ones`;
+function upTo({ tables, indexHint }: Dialect, status: RunStatus): string {
+  return `SELECT * FROM (SELECT id FROM ${tables.runs}${indexHint('agent_runs_status')} WHERE status = '${status}' ORDER BY created_at, id LIMIT ?) ${status}_ones`;
 }
 
 export function* loadRun(dialect: Dialect, runId: string): Program<{ run: RunRecord; lease: LeaseView | null } | null> {

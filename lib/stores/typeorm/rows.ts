@@ -3,7 +3,7 @@ import type { RunMetadata } from '../../contracts/run.js';
 import { JournalCorruptError } from '../../errors/store.errors.js';
 import { decodePayload, encodePayload, fromJson, toJson } from '../codec/payload-codec.js';
 import type { Row, SqlValue } from './program.js';
-import type { Holds } from './sharing.js';
+import type { ParameterType } from './batch-sql.js';
 import type { ColumnDefinition, ColumnHolds } from './tables.js';
 
 type Columns = readonly ColumnDefinition[];
@@ -14,7 +14,7 @@ export function namesOf(columns: Columns): string[] {
 }
 
 /** What a column holds as a parameter of a statement for many, where it is not compared with a key. */
-export function heldBy({ holds }: Pick<ColumnDefinition, 'holds'>): Holds {
+export function heldBy({ holds }: Pick<ColumnDefinition, 'holds'>): ParameterType {
   return NUMERIC.has(holds) ? 'number' : 'text';
 }
 

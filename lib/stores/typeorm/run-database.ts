@@ -26,11 +26,11 @@ export interface OwnTransaction<T> {
    * Whether what gave this value was committed; asked where the answer to COMMIT was lost, after all that could still commit has ended. Without it the program
    * runs again, which must then be right.
    */
-  readonly hasLanded?: (value: T) => Program<boolean>;
+  readonly wasCommitted?: (value: T) => Program<boolean>;
   /**
    * Where it may share a commit with others: names of what it alone may touch in it, the id of its run first. Absent: it locks what this cannot tell.
    */
-  readonly touches?: readonly string[] | undefined;
+  readonly conflictKeys?: readonly string[] | undefined;
 }
 
 export interface RunDatabase {

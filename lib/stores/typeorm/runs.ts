@@ -12,7 +12,7 @@ import { fromJson, toJson } from '../codec/payload-codec.js';
 import type { Dialect } from './dialect.js';
 import type { Row, SqlValue } from './program.js';
 import { heldBy, numberIn, readable, recordOf, searchable, toColumn, valuesOf } from './rows.js';
-import type { Holds } from './sharing.js';
+import type { ParameterType } from './batch-sql.js';
 import { RUNS, SESSIONS } from './tables.js';
 
 /** A run is its header in `agent_runs`, and the sequence and the totals on the last row of its journal. */
@@ -40,8 +40,11 @@ export function runRow(run: RunRecord, { results, answeredSince }: DerivedColumn
  * The columns that a change sets, in one fixed order so that few shapes of statement exist. A field that is undefined is
  * not set.
  */
-export function changedColumns(runId: string, change: RunChange): { name: string; value: SqlValue; holds: Holds }[] {
-  const changed: { name: string; value: SqlValue; holds: Holds }[] = [];
+export function changedColumns(
+  runId: string,
+  change: RunChange,
+): { name: string; value: SqlValue; holds: ParameterType }[] {
+  const changed: { name: string; value: SqlValue; holds: ParameterType }[] = [];
   for (const column of HEADER_COLUMNS) {
     const value = change[column.property as keyof RunChange];
     if (value !== undefined)

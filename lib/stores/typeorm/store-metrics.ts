@@ -19,7 +19,7 @@ const OLDEST = 1_000;
 const statements = perDialect((dialect) => {
   const { runs, journal, interactions } = dialect.tables;
   const { now } = dialect;
-  const byStatus = `${runs}${dialect.walking('agent_runs_status')}`;
+  const byStatus = `${runs}${dialect.indexHint('agent_runs_status')}`;
   // Each status by itself: of all runs together, those that were settled long ago would be counted and the open ones never reached.
   const counted = (status: RunStatus): string =>
     `SELECT '${status}' AS status, COUNT(*) AS found, SUM(results) AS results FROM ` +
@@ -36,7 +36,7 @@ const statements = perDialect((dialect) => {
     byStatus: RUN_STATUSES.map(counted).join(' UNION ALL '),
     running: `SELECT r.id AS id, r.results AS results, ${LAST_ROW} FROM ${runs} r ${lastRowJoin(dialect)} WHERE r.status = 'running' LIMIT ${BOUND}`,
     oldest: `SELECT MIN(since) AS since, ${now} AS clock FROM (${oldest.join(' UNION ALL ')}) claimable`,
-    interactions: upTo(`${interactions}${dialect.walking('agent_run_interactions_expiry')} WHERE status = 'pending'`),
+    interactions: upTo(`${interactions}${dialect.indexHint('agent_run_interactions_expiry')} WHERE status = 'pending'`),
     journal:
       `SELECT COUNT(*) AS found, SUM(bytes) AS bytes FROM ` +
       `(SELECT ${dialect.bytesOf('entries')} AS bytes FROM ${journal} ORDER BY run_id, first_sequence LIMIT ${BOUND}) bounded`,

@@ -27,17 +27,17 @@ import {
 } from './interactions.js';
 import { namesOf, numberIn, valuesOf } from './rows.js';
 import { perDialect, type Dialect } from './dialect.js';
-import { insertJournalRow, type Landing, type WrittenRow } from './journal-rows.js';
-import { query, queryOne, write, type Program, type Row, type SharedStatement } from './program.js';
+import { insertJournalRow, type Committed, type WrittenRow } from './journal-rows.js';
+import { query, queryOne, write, type Program, type Row, type BatchedStatement } from './program.js';
 import { changedColumns, leaseOf, lockedRunOf, runView, sessionOf, totalsText } from './runs.js';
-import { forMany, parameter, type Holds, type Sharing } from './sharing.js';
+import { batched, parameter, type ParameterType, type BatchSql } from './batch-sql.js';
 import { SESSIONS } from './tables.js';
 
 const SESSION_COLUMNS = namesOf(SESSIONS.columns).join(', ');
 const UNUSED = `status NOT IN ('used', 'cancelled')`;
 
 const statements = perDialect((dialect) => {
-  const { sharing } = dialect;
+  const { batchSql } = dialect;
   const { runs, sessions, interactions, inbox, journal } = dialect.tables;
   // Most runs have neither asks nor messages: their numbers save two statements.
   const numbers = [
@@ -45,8 +45,8 @@ const statements = perDialect((dialect) => {
     `(SELECT COUNT(*) FROM ${interactions} i WHERE i.run_id = r.id AND ${UNUSED}) AS asks`,
     `(SELECT MAX(m.position) FROM ${inbox} m WHERE m.run_id = r.id) AS last_message`,
   ];
-  const lockForMany = forMany(
-    sharing,
+  const lockBatched = batched(
+    batchSql,
     (its) => `SELECT v.place AS place FROM ${givenRuns(dialect, its)}${its.lockOrSkip}`,
   );
   return {
@@ -56,12 +56,15 @@ const statements = perDialect((dialect) => {
     lockRun: `SELECT id FROM ${runs} WHERE id = ?${dialect.forUpdate}`,
     lockRunOrSkip: `SELECT id FROM ${runs} WHERE id = ?${dialect.forUpdateSkipLocked}`,
     // Without a lock: InnoDB locks all that it walks over, which may be the queued runs of other sessions.
-    next: `SELECT id FROM ${runs}${dialect.walking('agent_runs_session')} WHERE session_id = ? AND status = 'queued' AND id <> ? ORDER BY session_order LIMIT 1`,
-    sessionOfMany: forMany(sharing, (its) => `SELECT v.place AS place, r.session_id FROM ${givenRuns(dialect, its)}`),
-    lockRunForMany: lockForMany,
-    lockRunOrSkipForMany: lockForMany && ({ ...lockForMany, orNone: true } satisfies SharedStatement),
+    next: `SELECT id FROM ${runs}${dialect.indexHint('agent_runs_session')} WHERE session_id = ? AND status = 'queued' AND id <> ? ORDER BY session_order LIMIT 1`,
+    sessionOfBatched: batched(
+      batchSql,
+      (its) => `SELECT v.place AS place, r.session_id FROM ${givenRuns(dialect, its)}`,
+    ),
+    lockRunBatched: lockBatched,
+    lockRunOrSkipBatched: lockBatched && ({ ...lockBatched, orNone: true } satisfies BatchedStatement),
     run: `${runView(dialect, numbers)} WHERE r.id = ?`,
-    runForMany: forMany(sharing, (its) => runView(dialect, ['v.place AS place', ...numbers], givenRuns(dialect, its))),
+    runBatched: batched(batchSql, (its) => runView(dialect, ['v.place AS place', ...numbers], givenRuns(dialect, its))),
     interactions: `SELECT ${INTERACTION_COLUMNS.join(', ')} FROM ${interactions} WHERE run_id = ? AND ${UNUSED} ORDER BY created_at, place, id`,
     queued: `SELECT ${INBOX_COLUMNS.join(', ')} FROM ${inbox} WHERE run_id = ? AND status = 'queued' ORDER BY position`,
     message: `SELECT ${INBOX_COLUMNS.join(', ')} FROM ${inbox} WHERE run_id = ? AND request_id = ?`,
@@ -71,7 +74,7 @@ const statements = perDialect((dialect) => {
 });
 
 /** The runs of several programs as `r`, by their ids. */
-function givenRuns({ tables }: Dialect, { given, joined }: Sharing): string {
+function givenRuns({ tables }: Dialect, { given, joined }: BatchSql): string {
   return `${given(['key'])} ${joined(tables.runs)} ON r.id = v.p1`;
 }
 
@@ -86,7 +89,7 @@ interface Locked {
 export function* transitionRun<T>(
   dialect: Dialect,
   request: TransitionRequest<T>,
-): Program<Landing<TransitionResult<T>>> {
+): Program<Committed<TransitionResult<T>>> {
   const locked = yield* lock(dialect, request);
   if (locked === 'not_found' || locked === 'busy') return { value: { outcome: locked }, row: null };
   const { shown } = locked;
@@ -145,11 +148,12 @@ function* lock<T>(dialect: Dialect, request: TransitionRequest<T>): Program<Lock
   }
   if (dialect.hasRowLocks) {
     const held = skipLocked
-      ? yield* queryOne(sql.lockRunOrSkip, [runId], sql.lockRunOrSkipForMany)
-      : yield* queryOne(sql.lockRun, [runId], sql.lockRunForMany);
-    if (!held) return skipLocked && (yield* queryOne(sql.sessionOf, [runId], sql.sessionOfMany)) ? 'busy' : 'not_found';
+      ? yield* queryOne(sql.lockRunOrSkip, [runId], sql.lockRunOrSkipBatched)
+      : yield* queryOne(sql.lockRun, [runId], sql.lockRunBatched);
+    if (!held)
+      return skipLocked && (yield* queryOne(sql.sessionOf, [runId], sql.sessionOfBatched)) ? 'busy' : 'not_found';
   }
-  const row = yield* queryOne(sql.run, [runId], sql.runForMany);
+  const row = yield* queryOne(sql.run, [runId], sql.runBatched);
   if (!row) return 'not_found';
   const run = lockedRunOf(row);
   const nextRow = session ? yield* lockNext(dialect, session['id'] as string, runId) : undefined;
@@ -213,7 +217,7 @@ function* writeRun(
   { run, lastFirst, answered }: LockedRow,
   { change, entries, totals }: RunWrite,
   now: number,
-): Program<Landing<RunRecord>> {
+): Program<Committed<RunRecord>> {
   requireSettledStays(run, change);
   const after = { ...run, ...detached(change), totals: detached(totals ?? run.totals) } as RunRecord;
   const columns = changedColumns(run.id, change);
@@ -247,10 +251,10 @@ const updates = perDialect(() => new Map<string, Update>());
 
 interface Update {
   readonly sql: string;
-  readonly shared: SharedStatement | undefined;
+  readonly shared: BatchedStatement | undefined;
 }
 
-type Column = Readonly<{ name: string; holds: Holds }>;
+type Column = Readonly<{ name: string; holds: ParameterType }>;
 
 /** Follow the changed columns. */
 const WRITTEN_ALWAYS: readonly Column[] = ['revision', 'updated_at', 'results', 'answered_since'].map((name) => ({
@@ -267,11 +271,11 @@ function updateOf(dialect: Dialect, changed: readonly Column[]): Update {
   return update;
 }
 
-function buildUpdate({ sharing, tables }: Dialect, columns: readonly Column[]): Update {
-  const holds: Holds[] = [...columns.map((column) => column.holds), 'key', 'number'];
+function buildUpdate({ batchSql, tables }: Dialect, columns: readonly Column[]): Update {
+  const holds: ParameterType[] = [...columns.map((column) => column.holds), 'key', 'number'];
   return {
     sql: `UPDATE ${tables.runs} SET ${columns.map(({ name }) => `${name} = ?`).join(', ')} WHERE id = ? AND revision = ?`,
-    shared: forMany(sharing, ({ update, given }) =>
+    shared: batched(batchSql, ({ update, given }) =>
       update(
         tables.runs,
         given(holds),

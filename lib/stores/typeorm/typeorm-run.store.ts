@@ -29,7 +29,7 @@ import { createdMeanwhile, createRun } from './create-run.js';
 import { ConflictCounter } from './database-failure.js';
 import { databaseOf } from './database-of.js';
 import { dueRuns } from './due-runs.js';
-import { hasRowLanded, type Landing, prepareAppend } from './journal-rows.js';
+import { wasRowCommitted, type Committed, prepareAppend } from './journal-rows.js';
 import { listInteractions, listRuns } from './lists.js';
 import { isCurrent, migrateSchema, readSchema, refuseToMigrate, SCHEMA_STEPS } from './migrations/migrate-schema.js';
 import { overdueRuns } from './overdue-runs.js';
@@ -53,6 +53,11 @@ export interface TypeOrmRunStoreOptions {
    * value.
    */
   statementTimeoutMs?: number;
+  /**
+   * Told once of each kind of trouble that the store works around, e.g. that the database refuses statements for several
+   * runs. Never content. Default: a warning of the process.
+   */
+  onWarning?: (message: string) => void;
 }
 
 /**
@@ -62,7 +67,7 @@ export interface TypeOrmRunStoreOptions {
  */
 export class TypeOrmRunStore extends RunStore {
   private readonly database: RunDatabase;
-  private readonly counter = new ConflictCounter();
+  private readonly counter: ConflictCounter;
   private readonly migrates: boolean;
   /** Workers of this process that have beaten. */
   private readonly beating = new Set<string>();
@@ -70,6 +75,7 @@ export class TypeOrmRunStore extends RunStore {
   /** @throws InvalidConfigurationError for a database that is not supported, or a `statementTimeoutMs` that is no positive number up to 2^31 - 1 */
   constructor(dataSource: DataSource, options: TypeOrmRunStoreOptions = {}) {
     super();
+    this.counter = new ConflictCounter(options.onWarning);
     const timeoutMs = parseTimerDuration(options.statementTimeoutMs ?? 10_000, 'statementTimeoutMs');
     this.database = databaseOf(dataSource, timeoutMs, this.counter);
     this.migrates = options.migrate ?? process.env['NODE_ENV'] !== 'production';
@@ -104,11 +110,11 @@ export class TypeOrmRunStore extends RunStore {
     const { transaction, onVisible } = request;
     const { dialect } = this.database;
     if (transaction === undefined) {
-      const touches = [request.runId, `${request.requestScope} ${request.requestId}`];
-      const result = await this.land(
+      const conflictKeys = [request.runId, `${request.requestScope} ${request.requestId}`];
+      const result = await this.commit(
         'create a run',
         () => createRun(dialect, request),
-        request.sessionId === null ? touches : undefined,
+        request.sessionId === null ? conflictKeys : undefined,
       );
       if (result.created) onVisible?.();
       return result;
@@ -127,8 +133,8 @@ export class TypeOrmRunStore extends RunStore {
 
   transition<T>(request: TransitionRequest<T>): Promise<TransitionResult<T>> {
     const { dialect } = this.database;
-    const touches = request.session === true ? undefined : [request.runId];
-    return this.land('change a run', () => transitionRun(dialect, request), touches);
+    const conflictKeys = request.session === true ? undefined : [request.runId];
+    return this.commit('change a run', () => transitionRun(dialect, request), conflictKeys);
   }
 
   load(runId: string): Promise<{ run: RunRecord; lease: LeaseView | null } | null> {
@@ -202,6 +208,7 @@ export class TypeOrmRunStore extends RunStore {
 
   /**
    * How often this process met concurrent transactions since it was started, by the database's code (`ER_LOCK_DEADLOCK`, `40001`, `SQLITE_BUSY` …);
+   * `BATCH_FAILED` counts statements or transactions for several runs that were given up and repeated one by one,
    * `LOST_RACE` counts those in which somebody else had taken the same key first. What was met was repeated and reached no caller, unless a
    * STORE_UNAVAILABLE says so. From memory.
    */
@@ -213,11 +220,15 @@ export class TypeOrmRunStore extends RunStore {
     return this.database.openToolTransaction();
   }
 
-  /** @param touches undefined where a session is involved, whose row others may hold for long */
-  private async land<T>(doing: string, program: ProgramMaker<Landing<T>>, touches: string[] | undefined): Promise<T> {
+  /** @param conflictKeys undefined where a session is involved, whose row others may hold for long */
+  private async commit<T>(
+    doing: string,
+    program: ProgramMaker<Committed<T>>,
+    conflictKeys: string[] | undefined,
+  ): Promise<T> {
     const { dialect } = this.database;
-    const hasLanded = ({ row }: Landing<T>): Program<boolean> => hasRowLanded(dialect, row);
-    const { value } = await this.database.write({ doing, program, hasLanded, touches });
+    const wasCommitted = ({ row }: Committed<T>): Program<boolean> => wasRowCommitted(dialect, row);
+    const { value } = await this.database.write({ doing, program, wasCommitted, conflictKeys });
     return value;
   }
 }

@@ -42,6 +42,6 @@ async function execute(
   dialect: Dialect,
   { sql, params, writes }: Statement,
 ): Promise<Answer> {
-  const result: unknown = await queryRunner.query(dialect.placed(sql), [...params]);
+  const result: unknown = await queryRunner.query(dialect.bind(sql), [...params]);
   return writes ? { rows: [], changes: 0 } : { rows: result as Row[], changes: 0 };
 }

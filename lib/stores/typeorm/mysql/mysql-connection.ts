@@ -44,14 +44,14 @@ export class MysqlConnection implements DriverConnection {
     guard(raw);
   }
 
-  async execute({ sql, params, writes, orLeave }: Statement): Promise<Answer> {
+  async execute({ sql, params, writes, ignoreTaken }: Statement): Promise<Answer> {
     try {
       await this.refuseTooLarge(params);
       const result = await this.call('execute', { ...SHAPE, sql, values: params.map(asText) });
       if (!writes) return { rows: result as Row[], changes: 0 };
       return { rows: [], changes: (result as { affectedRows: number }).affectedRows };
     } catch (error) {
-      if (orLeave && isDuplicateKey(error)) return { rows: [], changes: 0 };
+      if (ignoreTaken && isDuplicateKey(error)) return { rows: [], changes: 0 };
       if (this.isOurs && isConnectionUnfit(error)) this.destroy();
       throw error instanceof DatabaseFailure ? error : mysqlFailure(error);
     }

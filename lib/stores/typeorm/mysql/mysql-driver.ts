@@ -3,7 +3,7 @@ import { InvalidConfigurationError } from '../../../errors/configuration.errors.
 import { StoreLockedError } from '../../../errors/store.errors.js';
 import type { DatabaseFailure } from '../database-failure.js';
 import { LARGEST_TEXT_BYTES, perDialect, schemaOf } from '../dialect.js';
-import { APPENDED, JOURNAL_COLUMNS, packedAppends, type PreparedAppend } from '../journal-rows.js';
+import { APPENDED, JOURNAL_COLUMNS, encodeAppends, type PreparedAppend } from '../journal-rows.js';
 import type { DriverConnection, PooledDriver } from '../pooled/pooled-driver.js';
 import type { Row, Statement } from '../program.js';
 import { isMysqlError, MysqlConnection, mysqlFailure, type RawMysqlConnection } from './mysql-connection.js';
@@ -14,7 +14,7 @@ const SCHEMA_LOCK_WAIT_S = 60;
 /** Of a statement: what it holds beside the entries. */
 const BESIDE_ENTRIES_BYTES = 64 * 1024;
 
-const statements = perDialect(({ tables, now, shared, sharing, isMariaDb }: MysqlDialect) => {
+const statements = perDialect(({ tables, now, shared, batchSql, isMariaDb }: MysqlDialect) => {
   const insert = `INSERT INTO ${tables.journal} (${JOURNAL_COLUMNS.join(', ')})`;
   // MariaDB refuses FOR SHARE, MySQL refuses LOCK IN SHARE MODE SKIP LOCKED.
   const sharedSkipLocked = isMariaDb ? 'LOCK IN SHARE MODE SKIP LOCKED' : 'FOR SHARE SKIP LOCKED';
@@ -22,16 +22,15 @@ const statements = perDialect(({ tables, now, shared, sharing, isMariaDb }: Mysq
     appendOne: `${insert} SELECT ?, ?, ?, ?, ${now}, ?, ? FROM ${tables.runs} WHERE id = ? AND attempt = ? AND status = 'running'${shared}`,
     // Locks in the order of the batch, which is sorted by run id: unsorted ones deadlock.
     appendMany:
-      `${insert} SELECT v.p1, v.p2, v.p3, v.p4, ${now}, v.p5, v.p6 FROM ${sharing.given(APPENDED)} ` +
-      `${sharing.joined(tables.runs)} ON r.id = v.p1 AND r.attempt = v.p4 AND r.status = 'running' ${sharedSkipLocked}`,
+      `${insert} SELECT v.p1, v.p2, v.p3, v.p4, ${now}, v.p5, v.p6 FROM ${batchSql.given(APPENDED)} ` +
+      `${batchSql.joined(tables.runs)} ON r.id = v.p1 AND r.attempt = v.p4 AND r.status = 'running' ${sharedSkipLocked}`,
   };
 });
 
 export class MysqlDriver implements PooledDriver {
   dialect: MysqlDialect;
   readonly begin = ['SET TRANSACTION ISOLATION LEVEL READ COMMITTED', 'START TRANSACTION'];
-  readonly beginShared = this.begin;
-  readonly maxBatches = 2;
+  readonly beginBatch = this.begin;
   maxCommitBytes = LARGEST_TEXT_BYTES;
 
   constructor(private readonly dataSource: DataSource) {
@@ -58,16 +57,16 @@ export class MysqlDriver implements PooledDriver {
       sql: statements(this.dialect).appendOne,
       params: [runId, firstSequence, count, attempt, totals, entries, runId, attempt],
       writes: true,
-      orLeave: true,
+      ignoreTaken: true,
     };
   }
 
   async appendMany(connection: DriverConnection, appends: readonly PreparedAppend[]): Promise<ReadonlySet<number>> {
     const { changes } = await connection.execute({
       sql: statements(this.dialect).appendMany,
-      params: [packedAppends(appends)],
+      params: [encodeAppends(appends)],
       writes: true,
-      orLeave: true,
+      ignoreTaken: true,
     });
     // A short count does not say which ones landed; asking each one alone does.
     return new Set(changes === appends.length ? appends.keys() : []);

@@ -2,8 +2,8 @@
  * MySQL 8.4 and 9, and MariaDB 10.6 and newer. Written to both manuals; where they differ, the type says which. Key columns are ASCII with a binary collation,
  * JSON columns LONGTEXT.
  */
-import { marks, quoted, tableNames, type DatabaseType, type Dialect } from '../dialect.js';
-import type { Holds, Sharing } from '../sharing.js';
+import { placeholders, quoted, tableNames, type DatabaseType, type Dialect } from '../dialect.js';
+import type { ParameterType, BatchSql } from '../batch-sql.js';
 
 export type MysqlDialect = Dialect & {
   /** Clause of a read inside an INSERT: wait for the row, hold it shared (I3). */
@@ -12,7 +12,7 @@ export type MysqlDialect = Dialect & {
   isMariaDb: boolean;
   /** Expression: the name of the database that the tables are in. */
   readonly database: string;
-  readonly sharing: Sharing;
+  readonly batchSql: BatchSql;
 };
 
 /** @param database where the host keeps its tables; without it the session's current one */
@@ -26,7 +26,7 @@ export function mysqlDialect(type: Extract<DatabaseType, 'mysql' | 'mariadb'>, d
     database: name,
     tables: tableNames(qualify),
     qualify,
-    placed: (sql) => sql,
+    bind: (sql) => sql,
     hasRowLocks: true,
     // UNIX_TIMESTAMP is ambiguous in the hour that the autumn repeats; UTC is not.
     now: `(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000)`,
@@ -38,18 +38,19 @@ export function mysqlDialect(type: Extract<DatabaseType, 'mysql' | 'mariadb'>, d
     hasSchemaTable: `SELECT 1 AS found FROM information_schema.tables WHERE table_schema = ${name} AND table_name = 'agent_runs_schema'`,
     bytesOf: (column) => `OCTET_LENGTH(${column})`,
     // Plans are chosen before the LIMIT is thought of: another index that begins with the same column, and a sort of all that match, looks as good.
-    walking: (index) => ` FORCE INDEX (${index})`,
+    indexHint: (index) => ` FORCE INDEX (${index})`,
     estimatedRows: (table) =>
       `SELECT table_rows AS found FROM information_schema.tables WHERE table_schema = ${name} AND table_name = '${table}'`,
     // ON DUPLICATE KEY UPDATE counts 1 either way with FOUND_ROWS, and IGNORE cuts values silently: the plain statement's error is the answer.
-    sharing: sharingOn(() => dialect.isMariaDb),
-    insertOrLeave: (table, columns) => `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)})`,
+    batchSql: batchSqlOn(() => dialect.isMariaDb),
+    insertIgnore: (table, columns) =>
+      `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${placeholders(columns.length)})`,
     // A refused INSERT leaves a shared lock on the row, and two that hold one wait for each other when both want more. This one queues for the whole lock. The
     // change makes it count 2.
     insertOrLock: (table, columns, counter) =>
-      `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON DUPLICATE KEY UPDATE ${counter} = ${counter} + 1`,
+      `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${placeholders(columns.length)}) ON DUPLICATE KEY UPDATE ${counter} = ${counter} + 1`,
     insertOrReplace: (table, columns, key) =>
-      `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON DUPLICATE KEY UPDATE ${columns
+      `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${placeholders(columns.length)}) ON DUPLICATE KEY UPDATE ${columns
         .filter((column) => !key.includes(column))
         .map((column) => `${column} = VALUES(${column})`)
         .join(', ')}`,
@@ -57,14 +58,14 @@ export function mysqlDialect(type: Extract<DatabaseType, 'mysql' | 'mariadb'>, d
   return dialect;
 }
 
-const TYPES: Record<Holds, string> = {
+const TYPES: Record<ParameterType, string> = {
   key: 'VARCHAR(191) CHARACTER SET ascii COLLATE ascii_bin',
   number: 'BIGINT',
   // Else it has the character set of the host's database, and what that cannot hold becomes a question mark.
   text: 'LONGTEXT CHARACTER SET utf8mb4',
 };
 
-function sharingOn(isMariaDb: () => boolean): Sharing {
+function batchSqlOn(isMariaDb: () => boolean): BatchSql {
   return {
     given: (parameters) =>
       `JSON_TABLE(?, '$[*]' COLUMNS (place INT PATH '$.place', ${parameters.map((holds, index) => `p${index + 1} ${TYPES[holds]} PATH '$.p${index + 1}'`).join(', ')})) v`,

@@ -12,13 +12,12 @@ import type { Dialect } from '../dialect.js';
 import { queryRunnerOf } from '../tool-manager.js';
 import { queryOne, type Program } from '../program.js';
 import type { JoinedWork, OwnTransaction, ProgramMaker, RunDatabase } from '../run-database.js';
-import { AppendFlusher } from './append-flusher.js';
+import { Appends } from './appends.js';
 import { closed, Connections, lostRace, runProgram } from './connections.js';
 import { HostCommits } from './host-commits.js';
-import { OwnTransactions } from './own-transactions.js';
 import type { DriverConnection, PooledDriver } from './pooled-driver.js';
 import { PooledToolTransaction } from './pooled-tool-transaction.js';
-import { SharedTransactions } from './shared-transactions.js';
+import { Transactions } from './transactions.js';
 
 /** Large tables take their time, and so does another process that is at it already. */
 const SCHEMA_TIMEOUT_MS = 600_000;
@@ -30,9 +29,8 @@ const MAX_RACES = 3;
 export class PooledDatabase implements RunDatabase {
   readonly isDurable = true;
   private readonly connections: Connections;
-  private readonly own: OwnTransactions;
-  private readonly shared: SharedTransactions;
-  private readonly appends: AppendFlusher;
+  private readonly transactions: Transactions;
+  private readonly appends: Appends;
   private readonly hostCommits: HostCommits;
   private isClosed = true;
 
@@ -43,9 +41,8 @@ export class PooledDatabase implements RunDatabase {
     private readonly conflicts: ConflictCounter,
   ) {
     this.connections = new Connections(driver, timeoutMs, conflicts);
-    this.own = new OwnTransactions(driver, this.connections);
-    this.shared = new SharedTransactions(driver, this.connections, this.own);
-    this.appends = new AppendFlusher(driver, this.connections);
+    this.transactions = new Transactions(driver, this.connections, conflicts);
+    this.appends = new Appends(driver, this.connections, conflicts);
     this.hostCommits = new HostCommits(dataSource, (runId) => this.isThere(runId));
   }
 
@@ -69,7 +66,7 @@ export class PooledDatabase implements RunDatabase {
 
   async close(): Promise<void> {
     this.isClosed = true;
-    const isIdle = (): boolean => this.appends.isIdle && this.shared.isIdle;
+    const isIdle = (): boolean => this.appends.isIdle && this.transactions.isIdle;
     for (const end = performance.now() + CLOSE_GRACE_MS; !isIdle() && performance.now() < end;) {
       await new Promise((next) => setTimeout(next, 1));
     }
@@ -80,13 +77,12 @@ export class PooledDatabase implements RunDatabase {
 
   async read<T>(doing: string, program: ProgramMaker<T>): Promise<T> {
     this.refuseClosed();
-    return this.own.read(doing, program);
+    return this.transactions.read(doing, program);
   }
 
   async write<T>(transaction: OwnTransaction<T>): Promise<T> {
     this.refuseClosed();
-    const { touches } = transaction;
-    return touches ? this.shared.write(transaction, touches) : this.own.write(transaction);
+    return this.transactions.write(transaction);
   }
 
   append(append: PreparedAppend): Promise<void> {

@@ -28,9 +28,7 @@ export interface PooledDriver {
   /** Statements that begin a transaction at READ COMMITTED. */
   readonly begin: readonly string[];
   /** The same for a transaction that several runs share; what waits for somebody else in it is to fail soon, where the database can be told so. */
-  readonly beginShared: readonly string[];
-  /** Shared statements, and shared transactions, on their way at once; measured. */
-  readonly maxBatches: number;
+  readonly beginBatch: readonly string[];
   /** Appends one row, waiting for the run's row if somebody holds it. */
   appendOne(append: PreparedAppend): Statement;
   /** Appends those of several rows whose runs nobody holds. They are sorted by run id. @returns the indexes that have landed for certain */

@@ -8,11 +8,11 @@ import type { DataSource, QueryRunner } from 'typeorm';
 import type { AppendRequest, ToolTransaction } from '../../../contracts/ports/run-store.port.js';
 import { AgentRunsError } from '../../../errors/agent-runs.error.js';
 import { StoreConflictError, StoreUnavailableError } from '../../../errors/store.errors.js';
-import { hasRowLanded, prepareAppend, type PreparedAppend } from '../journal-rows.js';
+import { wasRowCommitted, prepareAppend, type PreparedAppend } from '../journal-rows.js';
 import { DatabaseFailure, forCaller, ToolCommitRefusedError } from '../database-failure.js';
 import type { Program } from '../program.js';
 import { toolManager, type ToolManager } from '../tool-manager.js';
-import { appendFenced } from './append-flusher.js';
+import { appendFenced } from './appends.js';
 import { Alarm } from './connections.js';
 import type { DriverConnection, PooledDriver } from './pooled-driver.js';
 
@@ -131,7 +131,7 @@ export class PooledToolTransaction implements ToolTransaction {
       const failure = this.ports.driver.failureOf(error);
       if (failure?.isConnectionLost) {
         const { dialect } = this.ports.driver;
-        if (await this.ports.read('look for a result', () => hasRowLanded(dialect, append))) return;
+        if (await this.ports.read('look for a result', () => wasRowCommitted(dialect, append))) return;
         throw lost();
       }
       if (failure?.verdict === 'broken' || failure?.verdict === 'out_of_reach')

@@ -28,14 +28,14 @@ export class PostgresConnection implements DriverConnection {
   /** @param give gives the client back to the pool; with an error, to be destroyed. Absent for a connection of the host's. */
   constructor(
     private readonly client: RawPostgresClient,
-    private readonly placed: (sql: string) => string,
+    private readonly bind: (sql: string) => string,
     private readonly give?: (error?: Error) => void,
   ) {
     guard(client);
   }
 
   async execute({ sql, params, writes }: Statement): Promise<Answer> {
-    const text = this.placed(sql);
+    const text = this.bind(sql);
     try {
       const { rows, rowCount } = await this.client.query({ name: nameOf(text), text, values: params });
       return { rows: writes ? [] : rows, changes: rowCount ?? 0 };

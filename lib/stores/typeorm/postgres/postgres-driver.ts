@@ -1,7 +1,7 @@
 /** PostgreSQL behind the store: connections of TypeORM's pool, and the statements that append. */
 import type { DataSource } from 'typeorm';
 import { InvalidConfigurationError } from '../../../errors/configuration.errors.js';
-import { APPENDED, JOURNAL_COLUMNS, packedAppends, type PreparedAppend } from '../journal-rows.js';
+import { APPENDED, JOURNAL_COLUMNS, encodeAppends, type PreparedAppend } from '../journal-rows.js';
 import type { DatabaseFailure } from '../database-failure.js';
 import { LARGEST_TEXT_BYTES, perDialect, schemaOf } from '../dialect.js';
 import type { DriverConnection, PooledDriver } from '../pooled/pooled-driver.js';
@@ -23,28 +23,26 @@ const KEEPS_ALL: ReadonlySet<string> = new Set(['UTF8', 'SQL_ASCII']);
 /** How long a shared transaction waits for a key that somebody is just inserting. */
 const SHARED_WAIT_MS = 100;
 
-const statements = perDialect(({ tables, now, sharing }: PostgresDialect) => {
+const statements = perDialect(({ tables, now, batchSql }: PostgresDialect) => {
   const insert = `INSERT INTO ${tables.journal} (${JOURNAL_COLUMNS.join(', ')})`;
   // Not `= 'running'` alone: with few of them the planner takes the index over statuses, and reads all that were running since the last vacuum.
   const isRunning = `(r.status = 'running') IS TRUE`;
   // A conflict must not be an error: inside a transaction it would end it.
-  const orLeave = 'ON CONFLICT (run_id, first_sequence) DO NOTHING';
+  const ignoreTaken = 'ON CONFLICT (run_id, first_sequence) DO NOTHING';
   return {
     appendOne:
       `${insert} SELECT CAST(? AS text), CAST(? AS integer), CAST(? AS integer), CAST(? AS integer), ${now}, CAST(? AS text), CAST(? AS text) ` +
-      `FROM ${tables.runs} r WHERE r.id = ? AND r.attempt = ? AND ${isRunning} FOR SHARE OF r ${orLeave}`,
+      `FROM ${tables.runs} r WHERE r.id = ? AND r.attempt = ? AND ${isRunning} FOR SHARE OF r ${ignoreTaken}`,
     appendMany:
-      `${insert} SELECT v.p1, v.p2, v.p3, v.p4, ${now}, v.p5, v.p6 FROM ${sharing.given(APPENDED)} ` +
-      `JOIN ${tables.runs} r ON r.id = v.p1 AND r.attempt = v.p4 AND ${isRunning} FOR SHARE OF r SKIP LOCKED ${orLeave} RETURNING run_id`,
+      `${insert} SELECT v.p1, v.p2, v.p3, v.p4, ${now}, v.p5, v.p6 FROM ${batchSql.given(APPENDED)} ` +
+      `JOIN ${tables.runs} r ON r.id = v.p1 AND r.attempt = v.p4 AND ${isRunning} FOR SHARE OF r SKIP LOCKED ${ignoreTaken} RETURNING run_id`,
   };
 });
 
 export class PostgresDriver implements PooledDriver {
   dialect: PostgresDialect;
   readonly begin = ['BEGIN ISOLATION LEVEL READ COMMITTED'];
-  readonly beginShared = [`${this.begin.join()}; SET LOCAL lock_timeout = ${SHARED_WAIT_MS}`];
-  // A commit of one connection is waited for by those that come after it: more of them are on their way at once.
-  readonly maxBatches = 4;
+  readonly beginBatch = [`${this.begin.join()}; SET LOCAL lock_timeout = ${SHARED_WAIT_MS}`];
   readonly maxCommitBytes = LARGEST_TEXT_BYTES;
 
   /** @param connectTimeoutMs for a connection that is made, where the host has set no limit */
@@ -65,14 +63,14 @@ export class PostgresDriver implements PooledDriver {
     try {
       if (driver.master) preparePool(driver.master, this.connectTimeoutMs);
       const [client, give] = await driver.obtainMasterConnection();
-      return new PostgresConnection(client, this.dialect.placed, give);
+      return new PostgresConnection(client, this.dialect.bind, give);
     } catch (error) {
       throw postgresFailure(error);
     }
   }
 
   wrap(connection: unknown): PostgresConnection {
-    return new PostgresConnection(connection as RawPostgresClient, this.dialect.placed);
+    return new PostgresConnection(connection as RawPostgresClient, this.dialect.bind);
   }
 
   appendOne({ runId, firstSequence, count, attempt, totals, entries }: PreparedAppend): Statement {
@@ -80,7 +78,7 @@ export class PostgresDriver implements PooledDriver {
       sql: statements(this.dialect).appendOne,
       params: [runId, firstSequence, count, attempt, totals, entries, runId, attempt],
       writes: true,
-      orLeave: true,
+      ignoreTaken: true,
     };
   }
 
@@ -88,7 +86,7 @@ export class PostgresDriver implements PooledDriver {
     // With RETURNING it answers like a query.
     const { rows } = await connection.execute({
       sql: statements(this.dialect).appendMany,
-      params: [packedAppends(appends)],
+      params: [encodeAppends(appends)],
       writes: false,
     });
     const landed = new Set(rows.map((row) => row['run_id']));

@@ -1,8 +1,8 @@
 /** PostgreSQL 13 and newer. Key columns have the collation "C"; JSON columns are text, because jsonb refuses NUL and reorders keys. */
-import { marks, quoted, tableNames, type Dialect } from '../dialect.js';
-import type { Holds, Sharing } from '../sharing.js';
+import { placeholders, quoted, tableNames, type Dialect } from '../dialect.js';
+import type { ParameterType, BatchSql } from '../batch-sql.js';
 
-export type PostgresDialect = Dialect & { readonly sharing: Sharing };
+export type PostgresDialect = Dialect & { readonly batchSql: BatchSql };
 
 /** @param schema where the host keeps its tables; without it the search path decides */
 export function postgresDialect(schema?: string): PostgresDialect {
@@ -14,7 +14,7 @@ export function postgresDialect(schema?: string): PostgresDialect {
     type: 'postgres',
     tables,
     qualify,
-    placed,
+    bind,
     hasRowLocks: true,
     // `now()` is the transaction's beginning, which a wait for a lock makes old.
     now: `CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS bigint)`,
@@ -24,30 +24,30 @@ export function postgresDialect(schema?: string): PostgresDialect {
     // Not `to_regclass`: it answers from a cache that the wait for the schema lock leaves stale.
     hasSchemaTable: `SELECT 1 AS found FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = 'agent_runs_schema' AND n.nspname = ${namespace}`,
     bytesOf: (column) => `octet_length(${column})`,
-    walking: () => '',
+    indexHint: () => '',
     estimatedRows: (table) =>
       `SELECT CAST(reltuples AS bigint) AS found FROM pg_catalog.pg_class WHERE oid = CAST(${quoted(qualify(table))} AS regclass)`,
-    sharing,
-    insertOrLeave,
+    batchSql,
+    insertIgnore,
     // Whoever has the key has committed by then; a shared lock that two could hold, each waiting for the other, there is none.
-    insertOrLock: insertOrLeave,
+    insertOrLock: insertIgnore,
     insertOrReplace: (table, columns, key) =>
-      `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${columns
+      `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${placeholders(columns.length)}) ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${columns
         .filter((column) => !key.includes(column))
         .map((column) => `${column} = excluded.${column}`)
         .join(', ')}`,
   };
 }
 
-function insertOrLeave(table: string, columns: readonly string[]): string {
-  return `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON CONFLICT DO NOTHING`;
+function insertIgnore(table: string, columns: readonly string[]): string {
+  return `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${placeholders(columns.length)}) ON CONFLICT DO NOTHING`;
 }
 
 const numbered = new Map<string, string>();
 const MAX_NUMBERED = 1_000;
 
-/** `?` marks as `$1`, `$2` … None of our statements has a `?` in a text or an operator. */
-function placed(sql: string): string {
+/** `?` placeholders as `$1`, `$2` … None of our statements has a `?` in a text or an operator. */
+function bind(sql: string): string {
   let text = numbered.get(sql);
   if (text === undefined) {
     let index = 0;
@@ -58,9 +58,9 @@ function placed(sql: string): string {
   return text;
 }
 
-const TYPES: Record<Holds, string> = { key: 'text', number: 'bigint', text: 'text' };
+const TYPES: Record<ParameterType, string> = { key: 'text', number: 'bigint', text: 'text' };
 
-const sharing: Sharing = {
+const batchSql: BatchSql = {
   // Always true, but the planner takes it for rare and counts on one row. It would count on a hundred, and rather read the tables than their indexes.
   given: (parameters) =>
     `(SELECT * FROM json_to_recordset(CAST(? AS json)) AS given (place integer, ${parameters.map((holds, index) => `p${index + 1} ${TYPES[holds]}`).join(', ')}) WHERE place - place = 0) v`,

@@ -2,13 +2,13 @@
  * SQLite through better-sqlite3. One connection, one writer: the fence needs no lock clause because each transaction of ours begins with BEGIN IMMEDIATE,
  * which nobody else's write can overlap, and runs to its end in one synchronous turn.
  */
-import { marks, tableNames, type Dialect } from '../dialect.js';
+import { placeholders, tableNames, type Dialect } from '../dialect.js';
 
 export const sqliteDialect: Dialect = {
   type: 'better-sqlite3',
   tables: tableNames(),
   qualify: (table) => table,
-  placed: (sql) => sql,
+  bind: (sql) => sql,
   hasRowLocks: false,
   // The clock of the process: SQLite has no other. `subsec` needs SQLite 3.42; better-sqlite3 12 carries 3.49 or newer.
   now: `CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER)`,
@@ -17,19 +17,19 @@ export const sqliteDialect: Dialect = {
   locksAbsentRows: false,
   hasSchemaTable: `SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'agent_runs_schema'`,
   bytesOf: (column) => `octet_length(${column})`,
-  walking: () => '',
+  indexHint: () => '',
   // Rows are only ever added, so the last one has the number of all; where old ones were deleted it is too high.
   estimatedRows: (table) => `SELECT MAX(rowid) AS found FROM ${table}`,
-  sharing: null,
-  insertOrLeave,
-  insertOrLock: insertOrLeave,
+  batchSql: null,
+  insertIgnore,
+  insertOrLock: insertIgnore,
   insertOrReplace: (table, columns, key) =>
-    `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${columns
+    `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${placeholders(columns.length)}) ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${columns
       .filter((column) => !key.includes(column))
       .map((column) => `${column} = excluded.${column}`)
       .join(', ')}`,
 };
 
-function insertOrLeave(table: string, columns: readonly string[]): string {
-  return `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks(columns.length)}) ON CONFLICT DO NOTHING`;
+function insertIgnore(table: string, columns: readonly string[]): string {
+  return `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${placeholders(columns.length)}) ON CONFLICT DO NOTHING`;
 }

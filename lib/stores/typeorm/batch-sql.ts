@@ -4,15 +4,15 @@
  * In it `v.p1`, `v.p2` … stand where the statement for one has its first, second … `?`, and `v.place` tells the programs apart.
  */
 import { toJson } from '../codec/payload-codec.js';
-import type { SharedStatement, SqlValue } from './program.js';
+import type { BatchedStatement, SqlValue } from './program.js';
 
 /** What a parameter is: a `key` is compared with key columns. */
-export type Holds = 'key' | 'number' | 'text';
+export type ParameterType = 'key' | 'number' | 'text';
 
 /** How a database says it. */
-export interface Sharing {
-  /** FROM item `v` with `place`, `p1`, `p2` …; its one `?` is {@link packed}. */
-  given(parameters: readonly Holds[]): string;
+export interface BatchSql {
+  /** FROM item `v` with `place`, `p1`, `p2` …; its one `?` is {@link encodeRows}. */
+  given(parameters: readonly ParameterType[]): string;
   /** JOIN of the given rows with a table as `r` by its primary key, in their order; ON follows. */
   joined(table: string): string;
   /** Clause: lock the rows of `r` and leave out those that somebody holds. */
@@ -27,20 +27,23 @@ export interface Sharing {
 }
 
 /** A statement for many, where there are any. */
-export function forMany(sharing: Sharing | null, build: (sharing: Sharing) => string): SharedStatement | undefined {
-  return sharing ? { sql: build(sharing) } : undefined;
+export function batched(
+  batchSql: BatchSql | null,
+  build: (batchSql: BatchSql) => string,
+): BatchedStatement | undefined {
+  return batchSql ? { sql: build(batchSql) } : undefined;
 }
 
 /** An INSERT of one row for each program. A column without `holds` is no parameter but an expression. */
-export function insertForMany(
-  sharing: Sharing | null,
+export function batchedInsert(
+  batchSql: BatchSql | null,
   table: string,
-  columns: readonly ({ name: string; holds: Holds } | { name: string; is: string })[],
-): SharedStatement | undefined {
+  columns: readonly ({ name: string; holds: ParameterType } | { name: string; is: string })[],
+): BatchedStatement | undefined {
   const parameters = columns.flatMap((column) => ('holds' in column ? [column] : []));
   const value = (column: (typeof columns)[number]): string =>
     'holds' in column ? parameter(parameters.indexOf(column)) : column.is;
-  return forMany(sharing, ({ insert, given }) =>
+  return batched(batchSql, ({ insert, given }) =>
     insert(
       table,
       columns.map(({ name }) => name),
@@ -54,8 +57,8 @@ export function parameter(index: number): string {
   return `v.p${index + 1}`;
 }
 
-/** The rows of `Sharing.given`: for each program its parameters, in its place. */
-export function packed(programs: readonly (readonly SqlValue[])[]): string {
+/** The rows of `BatchSql.given`: for each program its parameters, in its place. */
+export function encodeRows(programs: readonly (readonly SqlValue[])[]): string {
   return toJson(
     programs.map((parameters, place) => {
       const row: Record<string, SqlValue> = { place };
