@@ -158,13 +158,9 @@ function exhausted(locked: LockedRun, maxRecoveries: number, before: JournalEntr
 
 function claimEntry({ run, lease, now }: LockedRun, attempt: number, options: ClaimOptions): JournalEntry {
   const expired = run.status === 'running';
-  const cause: ClaimCause = expired
-    ? 'recovered'
-    : run.status === 'retry_wait'
-      ? 'backoff'
-      : (run.wake?.cause ?? 'submitted');
+  const { cause: wakeCause = 'submitted', ...wake } = run.wake ?? {};
+  const cause: ClaimCause = expired ? 'recovered' : run.status === 'retry_wait' ? 'backoff' : wakeCause;
   const unownedSince = expired ? (lease?.expiresAt ?? run.claimedAt ?? run.updatedAt) : run.updatedAt;
-  const previousOwner = run.wake?.previousOwner ?? run.owner;
   return {
     type: run.attempt === 0 ? 'run.started' : 'run.resumed',
     at: now,
@@ -172,10 +168,8 @@ function claimEntry({ run, lease, now }: LockedRun, attempt: number, options: Cl
     cause,
     owner: options.workerId,
     unownedForMs: Math.max(0, now - unownedSince),
-    ...(previousOwner !== null && { previousOwner }),
-    ...(run.wake?.by !== undefined && { by: run.wake.by }),
-    ...(run.wake?.reason !== undefined && { reason: run.wake.reason }),
-    ...(run.wake?.leaseRemainingMs !== undefined && { leaseRemainingMs: run.wake.leaseRemainingMs }),
+    ...(run.owner !== null && { previousOwner: run.owner }),
+    ...wake,
     ...(run.definitionHash !== options.definitionHash && {
       definitionChange: { from: run.definitionHash, to: options.definitionHash },
     }),

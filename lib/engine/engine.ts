@@ -44,10 +44,10 @@ export function createEngine(ports: EnginePorts): Engine {
   const callers = new CallerTransition(ports, fold, transitions, unanswered);
   const runs = new RunService(
     ports,
-    new StartRun(ports, fold, worker, publisher, new PendingLimit(ports), unanswered),
-    new ReadRuns(ports, fold, signals, unanswered, { waits, worker }),
-    new MoveRuns(ports, worker, callers),
     {
+      starting: new StartRun(ports, fold, worker, publisher, new PendingLimit(ports), unanswered),
+      reading: new ReadRuns(ports, fold, signals, unanswered, { waits, worker }),
+      moving: new MoveRuns(ports, worker, callers),
       answering: new AnswerInteraction(ports, worker, callers),
       steering: new SteerRun(ports, worker, callers),
       budget: new RunBudget(ports, fold, worker, callers),

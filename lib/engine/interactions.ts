@@ -6,7 +6,7 @@ import type { LockedRun } from '../contracts/ports/run-store.port.js';
 import type { RunRecord } from '../contracts/run.js';
 import type { CallState, RunState } from './journal/run-state.js';
 
-/** What is asked, before it has an id, a digest and a date. */
+/** What is interaction, before it has an id, a digest and a date. */
 export interface InteractionDraft {
   kind: Interaction['kind'];
   ordinal: Interaction['ordinal'];
@@ -19,18 +19,18 @@ export interface InteractionDraft {
   expiresInMs: number | null;
 }
 
-/** What of a call an ask is bound to. */
+/** What of a call an interaction is bound to. */
 export type InteractionCall = Pick<CallState, 'key' | 'callId' | 'name' | 'toolVersion'> &
   Partial<Pick<CallState, 'withdrawn'>>;
 export type InteractionRun = Pick<RunRecord, 'id' | 'sessionId' | 'agent' | 'version' | 'actor'>;
 
-/** An ask with the call it is about. */
+/** An interaction with the call it is about. */
 export interface CallInteraction {
   draft: InteractionDraft;
   call: CallState;
 }
 
-/** Asks about calls that nobody was asked about yet. */
+/** Asks about calls that nobody was interaction about yet. */
 export function pendingInteractionsOf(calls: readonly CallState[], defaultExpiryMs: number | null): CallInteraction[] {
   return calls.flatMap((call) => {
     const draft = pendingInteractionOf(call, defaultExpiryMs);
@@ -43,7 +43,7 @@ function pendingInteractionOf(call: CallState, defaultExpiryMs: number | null): 
   return gateDraft(call, defaultExpiryMs);
 }
 
-/** The ask that decides whether a call is begun. */
+/** The interaction that decides whether a call begins. */
 export function gateDraft(
   { input, approval, questions }: Pick<CallState, 'input' | 'approval' | 'questions'>,
   defaultExpiryMs: number | null,
@@ -60,9 +60,9 @@ export function gateDraft(
   };
 }
 
-/** What an ask is bound to: a decision for one digest decides nothing else. */
+/** What an interaction is bound to: a decision for one digest decides nothing else. */
 export function interactionDigest(
-  ask: InteractionDraft,
+  draft: InteractionDraft,
   call: InteractionCall,
   run: InteractionRun,
   digester: Digester,
@@ -70,73 +70,68 @@ export function interactionDigest(
   const bound = {
     run: run.id,
     key: call.key,
-    ordinal: ask.ordinal,
+    ordinal: draft.ordinal,
     agent: `${run.agent}@${run.version}`,
     tool: `${call.name}@${call.toolVersion ?? ''}`,
-    arguments: ask.arguments,
-    questions: ask.questions,
+    arguments: draft.arguments,
+    questions: draft.questions,
   };
   return digester.digest(digester.canonical(bound));
 }
 
 /**
- * Derived from run, operation and ordinal, so that a repeated ask is the same ask. One that was withdrawn stays so
+ * Derived from run, operation and ordinal, so that a repeated request is the same interaction. One that was withdrawn stays so
  * (I7): the next has an id of its own.
  */
 export function deriveInteractionId(
-  ask: InteractionDraft,
+  draft: InteractionDraft,
   call: InteractionCall,
   run: Pick<RunRecord, 'id'>,
   digester: Digester,
 ): string {
   const again = call.withdrawn ? `/${call.withdrawn}` : '';
-  return `int_${digester.digest(`${run.id}/${call.key}/${ask.ordinal}${again}`).slice(0, 24)}`;
+  return `int_${digester.digest(`${run.id}/${call.key}/${draft.ordinal}${again}`).slice(0, 24)}`;
 }
 
-/** Whether an ask decides if its call is begun, rather than being the method's own. */
+/** Whether it decides if its call begins, rather than being requested by the method. */
 export function isApprovalGate({ ordinal }: Interaction): boolean {
   return ordinal === 0;
 }
 
 /**
- * Asks of a run: built from the call as it will be executed and bound to its digest (I7), committed before anybody is
+ * An interaction of a run is built from the call as it will be executed and bound to its digest (I7), committed before anybody is
  * told, taken up by the run exactly once. Pure; who may decide and when is decided in verbs/answer-interaction.
  */
 export function buildInteraction(
-  ask: InteractionDraft,
+  draft: InteractionDraft,
   call: InteractionCall,
   run: InteractionRun,
   now: number,
   digester: Digester,
 ): Interaction {
+  const { expiresInMs, ...content } = draft;
   return {
-    id: deriveInteractionId(ask, call, run, digester),
+    id: deriveInteractionId(draft, call, run, digester),
     runId: run.id,
     sessionId: run.sessionId,
     agent: run.agent,
     version: run.version,
     actor: run.actor,
-    kind: ask.kind,
     status: 'pending',
     operationKey: call.key,
-    ordinal: ask.ordinal,
     callId: call.callId,
     tool: call.name,
-    arguments: ask.arguments,
-    digest: interactionDigest(ask, call, run, digester),
-    reason: ask.reason,
-    risk: ask.risk,
-    approverRole: ask.approverRole,
-    questions: ask.questions,
+    ...content,
+    digest: interactionDigest(draft, call, run, digester),
     decision: null,
     createdAt: now,
-    expiresAt: ask.expiresInMs === null ? null : now + ask.expiresInMs,
+    expiresAt: expiresInMs === null ? null : now + expiresInMs,
     decidedAt: null,
   };
 }
 
-export function requestedEntry(asked: Interaction, at: number): JournalEntry {
-  const { id, operationKey, tool, kind, digest, expiresAt, approverRole } = asked;
+export function requestedEntry(interaction: Interaction, at: number): JournalEntry {
+  const { id, operationKey, tool, kind, digest, expiresAt, approverRole } = interaction;
   return {
     type: 'interaction.requested',
     at,
@@ -150,7 +145,7 @@ export function requestedEntry(asked: Interaction, at: number): JournalEntry {
   };
 }
 
-/** The refusal that an ask nobody decided in time amounts to. */
+/** The refusal that an expired interaction amounts to. */
 export function expiryDecision(kind: Interaction['kind']): InteractionDecision {
   const note = 'Nobody decided in time.';
   return kind === 'approval' ? { decision: 'deny', by: 'system', note } : { action: 'cancel', by: 'system', note };
@@ -162,21 +157,29 @@ export function statusOfDecision(decision: InteractionDecision): InteractionStat
 }
 
 /** The entry by which a run takes a decision up; the fold needs nothing else. */
-export function decidedEntry(asked: Interaction, at: number): EntryOf<'interaction.answered' | 'interaction.expired'> {
+export function decidedEntry(
+  interaction: Interaction,
+  at: number,
+): EntryOf<'interaction.answered' | 'interaction.expired'> {
   return {
-    type: asked.status === 'expired' ? 'interaction.expired' : 'interaction.answered',
+    type: interaction.status === 'expired' ? 'interaction.expired' : 'interaction.answered',
     at,
-    interactionId: asked.id,
-    key: asked.operationKey,
-    ...(asked.tool !== null && { tool: asked.tool }),
-    decision: asked.decision as InteractionDecision,
+    interactionId: interaction.id,
+    key: interaction.operationKey,
+    ...(interaction.tool !== null && { tool: interaction.tool }),
+    decision: interaction.decision as InteractionDecision,
   };
 }
 
 /** Whether a decision gives its call a result at once, rather than letting its method be entered. */
-export function finishesCall(asked: Interaction, isFromMethod: boolean): boolean {
-  if (isFromMethod || !asked.decision) return false;
-  return asked.kind === 'question' || ('decision' in asked.decision && asked.decision.decision === 'deny');
+export function finishesCall(interaction: Interaction, state: RunState): boolean {
+  const isFromMethod = state.calls.some((call) =>
+    call.methodInteractions.some(({ interactionId }) => interactionId === interaction.id),
+  );
+  if (isFromMethod || !interaction.decision) return false;
+  return (
+    interaction.kind === 'question' || ('decision' in interaction.decision && interaction.decision.decision === 'deny')
+  );
 }
 
 /**
@@ -188,13 +191,15 @@ export function decisionsToTakeUp(
   state: RunState,
   fits: (entries: readonly JournalEntry[]) => number,
 ): { entries: JournalEntry[]; results: number; interactions: Interaction[]; isWaitedFor: boolean } {
-  const decided = locked.interactions.filter((asked) => asked.decision !== null && isAwaited(asked, state));
-  const entries = decided.map((asked) => decidedEntry(asked, locked.now));
+  const decided = locked.interactions.filter(
+    (interaction) => interaction.decision !== null && isAwaited(interaction, state),
+  );
+  const entries = decided.map((interaction) => decidedEntry(interaction, locked.now));
   const count = fits(entries);
   const taken = decided.slice(0, count);
   return {
     entries: entries.slice(0, count),
-    results: taken.filter((asked) => finishesCall(asked, isMethodAsk(asked, state))).length,
+    results: taken.filter((interaction) => finishesCall(interaction, state)).length,
     interactions: takenUp(taken),
     isWaitedFor: decided.length > 0,
   };
@@ -202,17 +207,15 @@ export function decisionsToTakeUp(
 
 /** Approvals are spent once the run has taken them up. */
 export function takenUp(interactions: readonly Interaction[]): Interaction[] {
-  return interactions.filter(({ status }) => status === 'approved').map((asked) => ({ ...asked, status: 'used' }));
+  return interactions
+    .filter(({ status }) => status === 'approved')
+    .map((interaction) => ({ ...interaction, status: 'used' }));
 }
 
-export function isMethodAsk(asked: Interaction, state: RunState): boolean {
-  return state.calls.some((call) => call.methodInteractions.some(({ interactionId }) => interactionId === asked.id));
-}
-
-/** Whether the run, as far as its journal says, still waits for this ask. */
-export function isAwaited(asked: Interaction, state: RunState): boolean {
-  const call = state.calls.find(({ key }) => key === asked.operationKey);
+/** Whether the run, as far as its journal says, still waits for this interaction. */
+export function isAwaited(interaction: Interaction, state: RunState): boolean {
+  const call = state.calls.find(({ key }) => key === interaction.operationKey);
   if (call?.status !== 'waiting') return false;
-  const ask = call.methodInteractions.find(({ interactionId }) => interactionId === asked.id);
-  return ask ? ask.decision === null : call.interactionId === asked.id;
+  const own = call.methodInteractions.find(({ interactionId }) => interactionId === interaction.id);
+  return own ? own.decision === null : call.interactionId === interaction.id;
 }

@@ -43,8 +43,11 @@ import type { RunBudget } from './verbs/run-budget.js';
 import type { SteerRun } from './verbs/steer-run.js';
 import type { StartRun } from './verbs/start-run.js';
 
-/** The verbs by which people take part in a run. */
-export interface PeopleVerbs {
+/** What the verbs of {@link RunService} are done by. */
+export interface RunVerbs {
+  starting: StartRun;
+  reading: ReadRuns;
+  moving: MoveRuns;
   answering: AnswerInteraction;
   steering: SteerRun;
   budget: RunBudget;
@@ -58,10 +61,7 @@ export interface PeopleVerbs {
 export class RunService {
   constructor(
     private readonly ports: EnginePorts,
-    private readonly starting: StartRun,
-    private readonly reading: ReadRuns,
-    private readonly moving: MoveRuns,
-    private readonly verbs: PeopleVerbs,
+    private readonly verbs: RunVerbs,
     private readonly waits: RunWaits,
   ) {}
 
@@ -73,18 +73,18 @@ export class RunService {
    * SessionBusyError, RequestConflictError, RunExistsError, TooManyPendingError, PayloadTooLargeError
    */
   async start(options: StartOptions, context?: StartContext): Promise<Run> {
-    const { run, created } = await this.starting.start(options, context);
+    const { run, created } = await this.verbs.starting.start(options, context);
     if (created) return presentRun(run, null, []);
     if (options.runId === run.id && options.requestId !== run.requestId) await this.startAgain(run, options);
-    return { ...(await this.reading.get(run.id)), deduplicated: true };
+    return { ...(await this.verbs.reading.get(run.id)), deduplicated: true };
   }
 
   /** What an existing `runId` means to its caller. */
   private async startAgain(run: RunRecord, { ifExists, prompt, messages }: StartOptions): Promise<void> {
     if (ifExists === 'restart')
-      await this.moving.restart(run.id, { ...(prompt !== undefined && { prompt }) }, messages);
+      await this.verbs.moving.restart(run.id, { ...(prompt !== undefined && { prompt }) }, messages);
     else if (ifExists === 'resume' && run.status !== 'queued' && !isSettled(run.status))
-      await this.moving.resume(run.id);
+      await this.verbs.moving.resume(run.id);
   }
 
   /**
@@ -100,7 +100,7 @@ export class RunService {
   private async startAndWaitNow(options: StartOptions, wait?: WaitOptions): Promise<Run> {
     const started = await this.start(options);
     try {
-      const run = await this.reading.result(started.id, wait);
+      const run = await this.verbs.reading.result(started.id, wait);
       return started.deduplicated ? { ...run, deduplicated: true } : run;
     } catch (error) {
       if (AgentRunsError.is(error, 'STORE_UNAVAILABLE')) return started;
@@ -110,22 +110,22 @@ export class RunService {
 
   /** @throws RunNotFoundError */
   get(runId: string): Promise<Run> {
-    return this.reading.get(runId);
+    return this.verbs.reading.get(runId);
   }
 
   /** Newest first; never prompts or results. @throws InvalidCursorError */
   list(options?: ListOptions): Promise<{ runs: RunSummaryView[]; nextCursor?: string }> {
-    return this.reading.list(options);
+    return this.verbs.reading.list(options);
   }
 
   /** The run and its operations at one moment; `cursor` is where to read events on. */
   snapshot(runId: string): Promise<RunSnapshot> {
-    return this.reading.snapshot(runId);
+    return this.verbs.reading.snapshot(runId);
   }
 
   /** The transcript of this run alone. */
   messages(runId: string): Promise<Message[]> {
-    return this.reading.messages(runId);
+    return this.verbs.reading.messages(runId);
   }
 
   /**
@@ -133,7 +133,7 @@ export class RunService {
    * session of another owner
    */
   sessionMessages(sessionId: string, options?: SessionMessagesOptions): Promise<Message[]> {
-    return this.reading.sessionMessages(sessionId, options);
+    return this.verbs.reading.sessionMessages(sessionId, options);
   }
 
   /**
@@ -141,7 +141,7 @@ export class RunService {
    * state it has. Giving up touches nothing.
    */
   result(runId: string, wait?: WaitOptions): Promise<Run> {
-    return this.reading.result(runId, wait);
+    return this.verbs.reading.result(runId, wait);
   }
 
   /** A page of the journal after a sequence. @throws InvalidCursorError for a cursor ahead of the run */
@@ -149,18 +149,18 @@ export class RunService {
   events(runId: string, options: EventOptions & { projection: 'lifecycle' }): Promise<EventPage<LifecycleRunEvent>>;
   events(runId: string, options?: EventOptions): Promise<EventPage<RunEvent | LifecycleRunEvent>>;
   events(runId: string, options?: EventOptions): Promise<EventPage<RunEvent | LifecycleRunEvent>> {
-    return this.reading.events(runId, options);
+    return this.verbs.reading.events(runId, options);
   }
 
   /** @throws RunLeasedError, OpenInteractionsError, VersionUnavailableError, IllegalTransitionError */
   async resume(runId: string, options?: ResumeOptions): Promise<Run> {
     if (options?.wait !== true) {
-      await this.moving.resume(runId, options);
-      return this.reading.get(runId);
+      await this.verbs.moving.resume(runId, options);
+      return this.verbs.reading.get(runId);
     }
     return this.waits.during(runId, async () => {
-      await this.moving.resume(runId, options);
-      return this.reading.result(runId);
+      await this.verbs.moving.resume(runId, options);
+      return this.verbs.reading.result(runId);
     });
   }
 
@@ -170,21 +170,18 @@ export class RunService {
    * @throws IllegalTransitionError also where the run's turn limit is used up and no higher `maxTurns` is given
    * @throws VersionUnavailableError, InvalidRequestError
    */
-  async retry(runId: string, options?: RetryOptions): Promise<Run> {
-    await this.moving.retry(runId, options);
-    return this.reading.get(runId);
+  retry(runId: string, options?: RetryOptions): Promise<Run> {
+    return this.after(runId, this.verbs.moving.retry(runId, options));
   }
 
   /** Final at once, wherever the run is being executed. @throws IllegalTransitionError when it is settled otherwise */
-  async cancel(runId: string, note?: CallerNote): Promise<Run> {
-    await this.moving.cancel(runId, note);
-    return this.reading.get(runId);
+  cancel(runId: string, note?: CallerNote): Promise<Run> {
+    return this.after(runId, this.verbs.moving.cancel(runId, note));
   }
 
   /** @throws OperationConflictError, InvalidAnswerError, IllegalTransitionError */
-  async resolveTool(runId: string, resolution: ToolResolution): Promise<Run> {
-    await this.moving.resolveTool(runId, resolution);
-    return this.reading.get(runId);
+  resolveTool(runId: string, resolution: ToolResolution): Promise<Run> {
+    return this.after(runId, this.verbs.moving.resolveTool(runId, resolution));
   }
 
   /**
@@ -207,7 +204,7 @@ export class RunService {
   pendingInteractions(
     options?: PendingInteractionsOptions,
   ): Promise<{ interactions: InteractionView[]; nextCursor?: string }> {
-    return this.reading.pendingInteractions(options);
+    return this.verbs.reading.pendingInteractions(options);
   }
 
   /** Sends a message into an open run. @throws RequestConflictError, IllegalTransitionError, InputRefusedError */
@@ -216,30 +213,31 @@ export class RunService {
   }
 
   /** Stops a run at its next boundary, all work kept. @throws IllegalTransitionError */
-  async interrupt(runId: string, note?: CallerNote): Promise<Run> {
-    await this.moving.interrupt(runId, note);
-    return this.reading.get(runId);
+  interrupt(runId: string, note?: CallerNote): Promise<Run> {
+    return this.after(runId, this.verbs.moving.interrupt(runId, note));
   }
 
   /** Starts a settled run over on the same record. @throws IllegalTransitionError, VersionUnavailableError */
-  async restart(runId: string, options?: RestartOptions): Promise<Run> {
-    await this.moving.restart(runId, options);
-    return this.reading.get(runId);
+  restart(runId: string, options?: RestartOptions): Promise<Run> {
+    return this.after(runId, this.verbs.moving.restart(runId, options));
   }
 
   /** @param amount tokens to add; default what is missing */
-  async grantBudget(runId: string, amount: number | undefined, decision: BudgetDecision): Promise<Run> {
-    await this.verbs.budget.grant(runId, amount, decision);
-    return this.reading.get(runId);
+  grantBudget(runId: string, amount: number | undefined, decision: BudgetDecision): Promise<Run> {
+    return this.after(runId, this.verbs.budget.grant(runId, amount, decision));
   }
 
-  async denyBudget(runId: string, decision: BudgetDecision): Promise<Run> {
-    await this.verbs.budget.deny(runId, decision);
-    return this.reading.get(runId);
+  denyBudget(runId: string, decision: BudgetDecision): Promise<Run> {
+    return this.after(runId, this.verbs.budget.deny(runId, decision));
   }
 
   budgetStatus(runId: string): Promise<BudgetStatus> {
     return this.verbs.budget.status(runId);
+  }
+
+  private async after(runId: string, work: Promise<void>): Promise<Run> {
+    await work;
+    return this.verbs.reading.get(runId);
   }
 
   /** The agents registered in this process, versions in ascending order. */

@@ -3,7 +3,7 @@
  * a gate that fails must not open.
  */
 import { type Duration, parseDuration } from '../contracts/duration.js';
-import { isText, optional, readAnswer } from '../contracts/host-answer.js';
+import { isText, optional, readAnswer } from '../contracts/ports/host.port.js';
 import type { ApprovalVerdict } from '../contracts/journal-entry.js';
 import type { JsonObject } from '../contracts/json.js';
 import type { Clock } from '../contracts/ports/system.port.js';

@@ -1,4 +1,4 @@
-import { readAnswer } from '../../contracts/host-answer.js';
+import { readAnswer } from '../../contracts/ports/host.port.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { OperationInterruption } from '../../contracts/operation.js';
 import type { ProbeResult } from '../../contracts/ports/tool-caller.port.js';

@@ -1,7 +1,12 @@
-import { isText, optional, readAnswer } from '../../contracts/host-answer.js';
+import {
+  isText,
+  optional,
+  readAnswer,
+  type ApprovalResolution,
+  type ApprovalResolver,
+} from '../../contracts/ports/host.port.js';
 import type { InteractionDecision } from '../../contracts/interaction.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
-import type { ApprovalResolution, ApprovalResolver } from '../../contracts/ports/host.port.js';
 import {
   decidedEntry,
   interactionDigest,

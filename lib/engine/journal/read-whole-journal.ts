@@ -2,6 +2,7 @@ import type { Message } from '../../contracts/message.js';
 import type { RunStore } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord } from '../../contracts/run.js';
 import { JournalCorruptError } from '../../errors/store.errors.js';
+import { RunNotFoundError } from '../../errors/request.errors.js';
 import type { JournalFold } from './fold-journal.js';
 import { emptyState, type RunState } from './run-state.js';
 
@@ -45,7 +46,7 @@ function corrupt(runId: string, why: string, cause?: unknown): JournalCorruptErr
   });
 }
 
-/** The whole of a run without its session's history. Null when it does not exist. */
+/** The run and its folded journal, behind the history that is given. Null when it does not exist. */
 export async function readRunState(
   store: RunStore,
   fold: JournalFold,
@@ -57,4 +58,20 @@ export async function readRunState(
   fold.begin(state, history);
   const run = await catchUp(store, fold, state, upTo);
   return run && { run, state };
+}
+
+/** As {@link readRunState}, for a run that a caller names. @throws RunNotFoundError */
+export async function requireRunState(
+  store: RunStore,
+  fold: JournalFold,
+  runId: string,
+  upTo?: number,
+): Promise<{ run: RunRecord; state: RunState }> {
+  const read = await readRunState(store, fold, runId, [], upTo);
+  if (!read) throw runNotFound(runId);
+  return read;
+}
+
+export function runNotFound(runId: string): RunNotFoundError {
+  return new RunNotFoundError(`There is no run ${runId}.`, { details: { runId } });
 }

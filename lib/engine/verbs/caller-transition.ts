@@ -1,16 +1,16 @@
+import { isText, readAnswer, type InputVerdict, type ScreenedInput } from '../../contracts/ports/host.port.js';
 import { isOffered, offerText } from '../../contracts/agent-definition.js';
 import type { Message } from '../../contracts/message.js';
 import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import { CONTRACT_VERSION, type RunRecord } from '../../contracts/run.js';
 import { requireId } from '../../contracts/schema.js';
-import { OperationConflictError, VersionUnavailableError } from '../../errors/request.errors.js';
+import { InputRefusedError, OperationConflictError, VersionUnavailableError } from '../../errors/request.errors.js';
 import type { EnginePorts } from '../engine-ports.js';
 import type { JournalFold } from '../journal/fold-journal.js';
-import { readRunState } from '../journal/read-whole-journal.js';
+import { requireRunState, runNotFound } from '../journal/read-whole-journal.js';
 import type { RunState } from '../journal/run-state.js';
 import { NOTHING, type Transitions } from '../transitions.js';
 import type { Unanswered } from '../unanswered.js';
-import { notFound } from './read-runs.js';
 
 /** Tries to decide on a journal that keeps moving under the reader. */
 const MAX_READS = 5;
@@ -51,7 +51,7 @@ export class CallerTransition {
       session,
       ...(inboxRequestId !== undefined && { inboxRequestId }),
     });
-    if (answer.outcome !== 'done') throw notFound(runId);
+    if (answer.outcome !== 'done') throw runNotFound(runId);
     return answer.run;
   }
 
@@ -68,8 +68,7 @@ export class CallerTransition {
   ): Promise<RunRecord> {
     const id = requireId('runId', runId);
     for (let tries = 1; ; tries++) {
-      const stored = await readRunState(this.ports.store, this.fold, id);
-      if (!stored) throw notFound(id);
+      const stored = await requireRunState(this.ports.store, this.fold, id);
       let current = false;
       const run = await this.move(id, session, (locked) => {
         current = stateless(locked) || locked.run.sequence === stored.state.sequence;
@@ -85,15 +84,13 @@ export class CallerTransition {
 
   async load(runId: string): Promise<RunRecord> {
     const loaded = await this.ports.store.load(requireId('runId', runId));
-    if (!loaded) throw notFound(runId);
+    if (!loaded) throw runNotFound(runId);
     return loaded.run;
   }
 
   /** What the run was last given. */
   async inputOf(runId: string): Promise<Message[]> {
-    const read = await readRunState(this.ports.store, this.fold, runId);
-    if (!read) throw notFound(runId);
-    return read.state.input;
+    return (await requireRunState(this.ports.store, this.fold, runId)).state.input;
   }
 
   /** @throws VersionUnavailableError when nobody alive can execute the run */
@@ -109,4 +106,37 @@ export class CallerTransition {
       { details: { wanted, offered } },
     );
   }
+}
+
+/**
+ * Asks the guardrail about what somebody says to a run. Null alone lets it pass: an answer that is no verdict refuses
+ * too.
+ * @returns why it is refused; null when it is not
+ */
+export async function screenInput(
+  { guardrail, log }: Pick<EnginePorts, 'guardrail' | 'log'>,
+  input: ScreenedInput,
+): Promise<string | null> {
+  if (!guardrail) return null;
+  const answer: unknown = await guardrail.screen(input);
+  if (answer === null) return null;
+  const verdict = readAnswer<NonNullable<InputVerdict>>(answer, { refuse: isText });
+  if (verdict) return verdict.refuse;
+  log.error('the input guardrail answered neither null nor { refuse: text }; the input is refused', {
+    runId: input.runId,
+    kind: input.kind,
+  });
+  return 'the check of the input gave no verdict';
+}
+
+/** @throws InputRefusedError when the guardrail refuses what is said to an existing run */
+export async function requireAccepted(
+  ports: Pick<EnginePorts, 'guardrail' | 'log'>,
+  { id: runId, agent, version, sessionId }: RunRecord,
+  said: Pick<ScreenedInput, 'kind' | 'messages' | 'actor'>,
+): Promise<void> {
+  const refusal = await screenInput(ports, { ...said, agent, version, runId, sessionId });
+  if (refusal === null) return;
+  const subject = said.kind === 'prompt' ? 'prompt' : 'message';
+  throw new InputRefusedError(`The ${subject} was refused: ${refusal}`, { details: { runId } });
 }

@@ -1,5 +1,4 @@
 import type { EntryOf, JournalEntry } from '../../contracts/journal-entry.js';
-import type { Message } from '../../contracts/message.js';
 import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import type {
   CallerNote,
@@ -13,7 +12,6 @@ import { phaseOf } from '../../contracts/run-status.js';
 import type { RunChange, RunRecord, WakeNote } from '../../contracts/run.js';
 import { type Given, readRequest, requireId } from '../../contracts/schema.js';
 import {
-  InputRefusedError,
   InvalidAnswerError,
   OpenInteractionsError,
   OperationConflictError,
@@ -30,9 +28,8 @@ import type { RunWorker } from '../run-worker.js';
 import { settlement } from '../settle-run.js';
 import { firstProblems } from '../values/problem-text.js';
 import { becomePending, changeStatus, NOTHING, requireVerb } from '../transitions.js';
-import type { CallerTransition } from './caller-transition.js';
+import { requireAccepted, type CallerTransition } from './caller-transition.js';
 import { decideRestart, decideRetry } from './run-again.js';
-import { screenInput } from './screen-input.js';
 import { hasBudgetLeft, stillWaiting } from './waiting-runs.js';
 
 /**
@@ -128,24 +125,14 @@ export class MoveRuns {
     requireVerb(run, 'restart');
     await this.callers.requireExecutable(run);
     // What was refused once is not let in by the back door; what passed is not asked about again (STR-2).
-    if (messages || run.status === 'blocked') await this.screen(run, messages ?? (await this.callers.inputOf(runId)));
+    if (messages || run.status === 'blocked') {
+      const said = messages ?? (await this.callers.inputOf(runId));
+      await requireAccepted(this.ports, run, { kind: 'prompt', messages: said, actor: run.actor });
+    }
     await this.callers.moveFolded(runId, true, (locked, state) =>
       decideRestart(locked, messages ?? state.input, again),
     );
     this.worker.wake();
-  }
-
-  private async screen({ id, agent, version, sessionId, actor }: RunRecord, messages: Message[]): Promise<void> {
-    const refusal = await screenInput(this.ports, {
-      kind: 'prompt',
-      agent,
-      version,
-      runId: id,
-      sessionId,
-      messages,
-      actor,
-    });
-    if (refusal !== null) throw new InputRefusedError(`The prompt was refused: ${refusal}`, { details: { runId: id } });
   }
 
   private outputProblems(

@@ -18,7 +18,7 @@ import type {
   RunSummaryView,
 } from '../../contracts/run-view.js';
 import { readRequest, requireId, requireOptions } from '../../contracts/schema.js';
-import { InvalidCursorError, RunNotFoundError } from '../../errors/request.errors.js';
+import { InvalidCursorError } from '../../errors/request.errors.js';
 import type { EnginePorts } from '../engine-ports.js';
 import {
   fullEvent,
@@ -29,7 +29,7 @@ import {
   presentSummary,
 } from '../run-presenter.js';
 import type { JournalFold } from '../journal/fold-journal.js';
-import { readRunState } from '../journal/read-whole-journal.js';
+import { requireRunState, runNotFound } from '../journal/read-whole-journal.js';
 import { readInteractionList, readList } from '../requests/read-requests.js';
 import { EVENTS, MAX_EVENTS, SESSION_MESSAGES, WAIT } from '../requests/request-schemas.js';
 import type { RunSignals } from '../run-signals.js';
@@ -65,7 +65,7 @@ export class ReadRuns {
   private async getNow(runId: string): Promise<Run> {
     const id = requireId('runId', runId);
     const moment = await this.ports.store.snapshot(id);
-    if (!moment) throw notFound(id);
+    if (!moment) throw runNotFound(id);
     const { run } = moment;
     const previous = run.restarts > 0 ? (await this.read(id, run.sequence)).state.previousGenerations : [];
     return presentRun(run, moment.lease, moment.interactions, previous);
@@ -90,7 +90,7 @@ export class ReadRuns {
 
   async snapshot(runId: string): Promise<RunSnapshot> {
     const moment = await this.ports.store.snapshot(requireId('runId', runId));
-    if (!moment) throw notFound(runId);
+    if (!moment) throw runNotFound(runId);
     const { run, lease, interactions } = moment;
     // Journals only grow: up to the run's sequence, this one is as it was at that moment.
     const { state } = await this.read(run.id, run.sequence);
@@ -165,7 +165,7 @@ export class ReadRuns {
     if (!Number.isSafeInteger(after) || after < 0)
       throw new InvalidCursorError(`The cursor must be a whole number from 0; events have sequences 1, 2, 3 …`);
     const read = await this.ports.store.readJournal(id, after, limit);
-    if (!read) throw notFound(id);
+    if (!read) throw runNotFound(id);
     if (after > read.run.sequence)
       throw new InvalidCursorError(
         `The cursor ${after} lies ahead of run ${id}, whose last event is ${read.run.sequence}.`,
@@ -178,13 +178,7 @@ export class ReadRuns {
     return { events: shown, nextCursor: read.entries[shown.length - 1]?.sequence ?? after };
   }
 
-  private async read(runId: string, upTo?: number): Promise<NonNullable<Awaited<ReturnType<typeof readRunState>>>> {
-    const read = await readRunState(this.ports.store, this.fold, requireId('runId', runId), [], upTo);
-    if (!read) throw notFound(runId);
-    return read;
+  private read(runId: string, upTo?: number): ReturnType<typeof requireRunState> {
+    return requireRunState(this.ports.store, this.fold, requireId('runId', runId), upTo);
   }
-}
-
-export function notFound(runId: string): RunNotFoundError {
-  return new RunNotFoundError(`There is no run ${runId}.`, { details: { runId } });
 }

@@ -6,13 +6,12 @@ import { readRequest, requireId, requireOptions } from '../../contracts/schema.j
 import { IllegalTransitionError } from '../../errors/request.errors.js';
 import type { EnginePorts } from '../engine-ports.js';
 import type { JournalFold } from '../journal/fold-journal.js';
-import { readRunState } from '../journal/read-whole-journal.js';
+import { requireRunState } from '../journal/read-whole-journal.js';
 import { DENIAL, GRANT } from '../requests/request-schemas.js';
 import type { RunWorker } from '../run-worker.js';
 import { settlement } from '../settle-run.js';
 import { becomePending } from '../transitions.js';
 import type { CallerTransition } from './caller-transition.js';
-import { notFound } from './read-runs.js';
 import { hasBudgetLeft, stillWaiting } from './waiting-runs.js';
 import { recordedFailure } from '../values/recorded-error.js';
 
@@ -46,14 +45,13 @@ export class RunBudget {
 
   async status(runId: string): Promise<BudgetStatus> {
     const id = requireId('runId', runId);
-    const read = await readRunState(this.ports.store, this.fold, id);
-    if (!read) throw notFound(id);
-    const limit = read.run.budgetMaxTotalTokens;
-    const consumed = read.run.totals.usage.totalTokens;
+    const { run, state } = await requireRunState(this.ports.store, this.fold, id);
+    const limit = run.budgetMaxTotalTokens;
+    const consumed = run.totals.usage.totalTokens;
     return {
       ...(limit !== null && { maxTotalTokens: limit, remaining: Math.max(0, limit - consumed) }),
       consumed,
-      grants: read.state.grants.map((grant) => ({ ...grant, at: new Date(grant.at) })),
+      grants: state.grants.map((grant) => ({ ...grant, at: new Date(grant.at) })),
     };
   }
 }

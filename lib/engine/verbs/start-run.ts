@@ -16,7 +16,7 @@ import { readStart } from '../requests/read-requests.js';
 import type { RunWorker } from '../run-worker.js';
 import { effectsNote, readHistory } from '../sessions.js';
 import type { Unanswered } from '../unanswered.js';
-import { screenInput } from './screen-input.js';
+import { screenInput } from './caller-transition.js';
 import {
   decideStart,
   frozenOptions,

@@ -5,15 +5,14 @@ import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.
 import type { SteerOptions, SteerReceipt } from '../../contracts/run-requests.js';
 import { isSettled } from '../../contracts/run-status.js';
 import { readRequest, requireId, requireOptions } from '../../contracts/schema.js';
-import { IllegalTransitionError, InputRefusedError, RequestConflictError } from '../../errors/request.errors.js';
+import { IllegalTransitionError, RequestConflictError } from '../../errors/request.errors.js';
 import type { EnginePorts } from '../engine-ports.js';
 import { requireFit } from '../requests/payload.js';
 import { userMessage } from '../requests/prompt-messages.js';
 import { STEER } from '../requests/request-schemas.js';
 import type { RunWorker } from '../run-worker.js';
 import { NOTHING } from '../transitions.js';
-import type { CallerTransition } from './caller-transition.js';
-import { screenInput } from './screen-input.js';
+import { requireAccepted, type CallerTransition } from './caller-transition.js';
 
 /**
  * `steer`: a message into an open run's durable inbox. Delivered exactly once, in order, at a boundary; refused once
@@ -37,7 +36,12 @@ export class SteerRun {
     const { sender, requestId = this.ports.ids.id() } = given;
     const message = { ...userMessage(given.message), kind: 'steering', sender } as Message;
     requireFit('The message', message, this.ports.options.maxPayloadBytes);
-    await this.screen(id, message, sender);
+    if (this.ports.guardrail)
+      await requireAccepted(this.ports, await this.callers.load(id), {
+        kind: 'steering',
+        messages: [message],
+        actor: { id: sender },
+      });
     await this.callers.move(
       id,
       false,
@@ -46,21 +50,6 @@ export class SteerRun {
     );
     this.worker.noticeInbox(id);
     return { messageId: requestId, status: 'queued' };
-  }
-
-  private async screen(runId: string, message: Message, sender: string): Promise<void> {
-    if (!this.ports.guardrail) return;
-    const { agent, version, sessionId } = await this.callers.load(runId);
-    const refusal = await screenInput(this.ports, {
-      kind: 'steering',
-      agent,
-      version,
-      runId,
-      sessionId,
-      messages: [message],
-      actor: { id: sender },
-    });
-    if (refusal !== null) throw new InputRefusedError(`The message was refused: ${refusal}`, { details: { runId } });
   }
 }
 

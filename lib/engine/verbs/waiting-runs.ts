@@ -2,7 +2,7 @@ import type { Interaction } from '../../contracts/interaction.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import type { WaitReason } from '../../contracts/run-status.js';
-import { decidedEntry, finishesCall, isMethodAsk } from '../interactions.js';
+import { decidedEntry, finishesCall } from '../interactions.js';
 import type { RunState } from '../journal/run-state.js';
 import { becomePending, NOTHING } from '../transitions.js';
 import type { RunChange, RunRecord } from '../../contracts/run.js';
@@ -31,10 +31,10 @@ export interface DecidedOptions {
 }
 
 /**
- * Decisions entering a run: by a person or by time. Pure. With an owner, only the ask's own row is written, and the
+ * Decisions entering a run: by a person or by time. Pure. With an owner, only the interaction's own row is written, and the
  * owner takes it up; without one, the entry and the wake-up are part of the same transaction.
  *
- * @param decided asks that were pending under this lock, with their decisions
+ * @param decided interactions that were pending under this lock, with their decisions
  */
 export function takeDecisions(
   locked: LockedRun,
@@ -44,8 +44,8 @@ export function takeDecisions(
 ): RunWrites {
   const { run, now } = locked;
   if (run.status === 'running') return { interactions: decided };
-  const entries: JournalEntry[] = decided.map((asked) => decidedEntry(asked, now));
-  const results = decided.filter((asked) => finishesCall(asked, isMethodAsk(asked, state))).length;
+  const entries: JournalEntry[] = decided.map((interaction) => decidedEntry(interaction, now));
+  const results = decided.filter((interaction) => finishesCall(interaction, state)).length;
   const totals = results === 0 ? {} : { totals: { ...run.totals, results: run.totals.results + results } };
   const waitingFor = leftToWaitFor(locked, decided);
   if (run.status === 'waiting' && waitingFor.length === 0 && options.resumeAfterAnswers === 'automatic') {
@@ -57,7 +57,7 @@ export function takeDecisions(
 }
 
 /**
- * A waiting run whose asks are all decided, although nobody woke it. Nothing else is journaled: its decisions are
+ * A waiting run whose interactions are all decided, and that was not woken. Nothing else is journaled: its decisions are
  * already.
  */
 export function wakeAnswered(locked: LockedRun, options: DecidedOptions): RunWrites {
@@ -65,11 +65,11 @@ export function wakeAnswered(locked: LockedRun, options: DecidedOptions): RunWri
   if (run.status !== 'waiting' || options.resumeAfterAnswers === 'manual' || leftToWaitFor(locked, []).length > 0)
     return NOTHING;
   return becomePending(locked, 'resume', { cause: 'answered' }, [
-    { type: 'run.resume_requested', at: now, by: 'system', reason: 'all asks were decided' },
+    { type: 'run.resume_requested', at: now, by: 'system', reason: 'all interactions were decided' },
   ]);
 }
 
-/** What the run still waits for once these asks are decided. */
+/** What the run still waits for once these are decided. */
 function leftToWaitFor(locked: LockedRun, decided: Interaction[]): WaitReason[] {
   const ids = new Set(decided.map(({ id }) => id));
   const open = locked.interactions.filter(({ id, status }) => status === 'pending' && !ids.has(id));

@@ -3,7 +3,7 @@
  * (`start` and lists apart, where the request is the subject). Without one, whoever passes the guards may do everything that `features` allow.
  */
 import type { Actor, RunMetadata } from '../../contracts/run.js';
-import { isText, optional, readAnswer } from '../../contracts/host-answer.js';
+import { isText, optional, readAnswer } from '../../contracts/ports/host.port.js';
 import type { Interaction } from '../../contracts/interaction.js';
 import type { ListOptions, PendingInteractionsOptions, StartOptions } from '../../contracts/run-requests.js';
 import type { RunStatus } from '../../contracts/run-status.js';
