@@ -23,6 +23,7 @@ const base = {
   transform: { '/lib/.+\\.ts$': swc(false), '\\.ts$': swc(true) },
   moduleNameMapper: {
     '^nestjs-agent-runs$': '<rootDir>/lib/index.ts',
+    '^nestjs-agent-runs-contract$': '<rootDir>/packages/contract/lib/index.ts',
     '^nestjs-agent-runs/([a-z-]+)$': '<rootDir>/lib/$1.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },

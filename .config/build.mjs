@@ -11,6 +11,7 @@ const stamp = path.join(root, 'dist/.built');
 const lock = path.join(root, 'node_modules/.nestjs-agent-runs-build');
 const inputs = [
   'lib',
+  'packages/contract/lib',
   'sample-app/src',
   'sample-app/tsconfig.json',
   'package.json',
@@ -44,21 +45,27 @@ function run(script, ...args) {
 }
 
 /** Removes what an earlier build left behind for a source that is gone, so that it is neither loaded nor published. */
-function prune(outDir) {
+function prune(outDir, sources) {
   for (const file of fs.readdirSync(outDir, { recursive: true, encoding: 'utf8' })) {
     const source = file.replace(/(?:\.d\.ts|\.js)$/, '.ts');
-    if (source !== file && !fs.existsSync(path.join(root, 'lib', source))) fs.rmSync(path.join(outDir, file));
+    if (source !== file && !fs.existsSync(path.join(root, sources, source))) fs.rmSync(path.join(outDir, file));
   }
+}
+
+/** Both formats of one package. */
+function buildPackage(folder, config, sources) {
+  for (const format of ['esm', 'cjs']) {
+    run('typescript/bin/tsc', '-p', `.config/${config}${format}.json`);
+    prune(path.join(root, folder, 'dist', format), sources);
+  }
+  fs.writeFileSync(path.join(root, folder, 'dist/cjs/package.json'), '{ "type": "commonjs" }\n');
 }
 
 function build() {
   const startedAt = new Date();
   fs.rmSync(stamp, { force: true });
-  run('typescript/bin/tsc', '-p', '.config/tsconfig.esm.json');
-  run('typescript/bin/tsc', '-p', '.config/tsconfig.cjs.json');
-  prune(path.join(root, 'dist/esm'));
-  prune(path.join(root, 'dist/cjs'));
-  fs.writeFileSync(path.join(root, 'dist/cjs/package.json'), '{ "type": "commonjs" }\n');
+  buildPackage('.', 'tsconfig.', 'lib');
+  buildPackage('packages/contract', 'tsconfig.contract-', 'packages/contract/lib');
   if (fs.existsSync(path.join(root, 'sample-app/src/main.ts'))) run('@nestjs/cli/bin/nest.js', 'build');
   // A source that changed while we compiled makes this build stale, so the stamp carries the start time.
   fs.writeFileSync(stamp, '');

@@ -41,10 +41,6 @@ for (const folder of [...new Set(files.map(({ path }) => folderOf(path)))].sort(
     files.filter(({ path }) => folderOf(path) === folder),
   );
 }
-print('lib', files);
-print(
-  'lib without testing',
-  files.filter(({ path }) => !path.startsWith('lib/testing')),
-);
+print('published', files);
 const largest = [...files].sort((a, b) => b.code - a.code)[0];
 console.log(`largest: ${largest.path}, ${largest.code} lines of code`);

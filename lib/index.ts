@@ -186,6 +186,7 @@ export {
   type CreateDecision,
   type CreateRequest,
   type CreateResult,
+  type RunAtOneMoment,
   type CreateSituation,
   type DueAnswer,
   type DueQuery,

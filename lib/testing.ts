@@ -1,4 +1,4 @@
-/** `nestjs-agent-runs/testing`: a scripted model, a store in memory, and the contract that every store keeps, for any test runner. */
+/** `nestjs-agent-runs/testing`: a scripted model, a store in memory, and a store that stops a run at any commit, for any test runner. */
 export { ScriptedModel, scriptedModel } from './model/scripted/scripted-model.js';
 export type { RecordedRequest, ScriptedModelOptions } from './model/scripted/scripted-model.js';
 export type {
@@ -15,7 +15,5 @@ export type { TranscriptCheck } from './model/scripted/transcript-problems.js';
 export { AgentRunsMemoryModule } from './module/memory/agent-runs-memory.module.js';
 export { MemoryRunStore } from './stores/memory/memory-run.store.js';
 export type { MemoryRunStoreOptions } from './stores/memory/memory-run.store.js';
-export { coreCases, sharedCases } from './testing/store-contract/store-contract.js';
-export type { StoreCase, StoreFactory, StoreUnderTest } from './testing/store-contract/store-case.js';
 export { CrashExplorer } from './testing/crash-explorer.store.js';
 export type { CommitHooks, StoreCommit } from './testing/crash-explorer.store.js';

@@ -1,5 +1,5 @@
-import type { StoreCase, StoreFactory } from '../../lib/testing/store-contract/store-case.js';
-import { coreCases, sharedCases } from '../../lib/testing/store-contract/store-contract.js';
+import type { StoreCase, StoreFactory } from '../../packages/contract/lib/store-case.js';
+import { coreCases, sharedCases } from '../../packages/contract/lib/index.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { brokenStores } from './broken-stores.js';
 import { runContract } from './run-contract.js';

@@ -1,6 +1,6 @@
-import { coreCases } from '../../lib/testing/store-contract/store-contract.js';
+import { coreCases } from '../../packages/contract/lib/index.js';
 import { describeIf } from '../support/describe-if.js';
-import type { StoreCase, StoreFactory } from '../../lib/testing/store-contract/store-case.js';
+import type { StoreCase, StoreFactory } from '../../packages/contract/lib/store-case.js';
 
 /**
  * Maps cases of the store contract onto Jest, one test a case, none left out.

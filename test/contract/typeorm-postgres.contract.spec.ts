@@ -1,4 +1,4 @@
-import { coreCases, sharedCases } from '../../lib/testing/store-contract/store-contract.js';
+import { coreCases, sharedCases } from '../../packages/contract/lib/index.js';
 import { serverFactory } from '../stores/typeorm/server-factory.js';
 import { isServerThere } from '../stores/typeorm/server-subject.js';
 import { runContract } from './run-contract.js';

@@ -1,5 +1,5 @@
-import { coreCases, sharedCases } from '../../lib/testing/store-contract/store-contract.js';
-import type { StoreFactory } from '../../lib/testing/store-contract/store-case.js';
+import { coreCases, sharedCases } from '../../packages/contract/lib/index.js';
+import type { StoreFactory } from '../../packages/contract/lib/store-case.js';
 import { SqliteSubject } from '../stores/typeorm/sqlite-subject.js';
 import { runContract } from './run-contract.js';
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { FileRunStore } from '../../lib/stores/file/file-run.store.js';
-import { journal, loaded, notesOf } from '../../lib/testing/store-contract/scenario.js';
+import { journal, loaded, notesOf } from '../../packages/contract/lib/scenario.js';
 
 const WRITER = join(process.cwd(), 'test/crash/file-store-writer.mjs');
 const RUNS = 4;

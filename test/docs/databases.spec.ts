@@ -11,7 +11,7 @@ import {
   claim,
   running,
   submit,
-} from '../../lib/testing/store-contract/scenario.js';
+} from '../../packages/contract/lib/scenario.js';
 import { isServerThere, ServerSubject, SERVER_TYPES } from '../stores/typeorm/server-subject.js';
 import { SqliteSubject } from '../stores/typeorm/sqlite-subject.js';
 import { describeIf } from '../support/describe-if.js';

@@ -5,7 +5,7 @@ import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { aiSdkModel } from '../../lib/model/ai-sdk/ai-sdk-model.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
-import { submit } from '../../lib/testing/store-contract/scenario.js';
+import { submit } from '../../packages/contract/lib/scenario.js';
 import { mortalEngine } from '../support/crash.js';
 import { agent, engineOver, entryTypes, stopEngines, tool } from '../support/engine-harness.js';
 import { FailingStore } from '../support/failing-store.js';

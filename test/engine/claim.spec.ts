@@ -7,7 +7,7 @@ import { emptyState } from '../../lib/engine/journal/run-state.js';
 import { decideClaim, decideExhaustion, isClaimable, type ClaimOptions } from '../../lib/engine/claim-run.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
-import { aRun, submit, totalsOf } from '../../lib/testing/store-contract/scenario.js';
+import { aRun, submit, totalsOf } from '../../packages/contract/lib/scenario.js';
 import { mortalEngine } from '../support/crash.js';
 import { agent, engineOver, stopEngines, tool } from '../support/engine-harness.js';
 import { FailingStore } from '../support/failing-store.js';

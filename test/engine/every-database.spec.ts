@@ -14,7 +14,7 @@ import {
   submit,
   totalsOf,
   upTo,
-} from '../../lib/testing/store-contract/scenario.js';
+} from '../../packages/contract/lib/scenario.js';
 import { agent, engineOver, stopEngines, tool, type TestEngine } from '../support/engine-harness.js';
 import { entriesOf, journalOf } from '../support/journal-of.js';
 import { signal } from '../support/signal.js';

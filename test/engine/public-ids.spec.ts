@@ -3,7 +3,7 @@ import type { RunService } from '../../lib/engine/run-service.js';
 import { AgentRunsError } from '../../lib/errors/agent-runs.error.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
-import { anInteraction, ask, submit } from '../../lib/testing/store-contract/scenario.js';
+import { anInteraction, ask, submit } from '../../packages/contract/lib/scenario.js';
 import { agent, engineOver, stopEngines } from '../support/engine-harness.js';
 import { FailingStore } from '../support/failing-store.js';
 import { journalOf } from '../support/journal-of.js';

@@ -6,7 +6,7 @@ import { RUN_STATUSES } from '../../lib/contracts/run-status.js';
 import type { Scripted } from '../../lib/model/scripted/script-step.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
-import { submit } from '../../lib/testing/store-contract/scenario.js';
+import { submit } from '../../packages/contract/lib/scenario.js';
 import { mortalEngine } from '../support/crash.js';
 import { agent, engineOver, stopEngines, tool } from '../support/engine-harness.js';
 import { entriesOf, journalOf, rowOf } from '../support/journal-of.js';

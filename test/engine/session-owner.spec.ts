@@ -3,7 +3,7 @@ import { AgentRunsError } from '../../lib/errors/agent-runs.error.js';
 import type { StartOptions } from '../../lib/contracts/run-requests.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
-import { upTo } from '../../lib/testing/store-contract/scenario.js';
+import { upTo } from '../../packages/contract/lib/scenario.js';
 import { agent, engineOver, stopEngines } from '../support/engine-harness.js';
 import { ALL_ENGINE_STORES, type SharedStore } from '../support/stores.js';
 

@@ -9,7 +9,7 @@ import { pendingInterruptOnce } from '../../lib/engine/transitions.js';
 import { decideExit, settlement, type ExitTransition } from '../../lib/engine/settle-run.js';
 import { advanceSession } from '../../lib/engine/sessions.js';
 import { FencedError } from '../../lib/errors/store.errors.js';
-import { aRun, anInteraction, note, totalsOf } from '../../lib/testing/store-contract/scenario.js';
+import { aRun, anInteraction, note, totalsOf } from '../../packages/contract/lib/scenario.js';
 
 const NOW = 1_700_000_100_000;
 

@@ -3,7 +3,7 @@ import { RUN_STATUSES, isSettled, phaseOf, statusesOf, type RunStatus } from '..
 import type { JournalEntry } from '../../lib/contracts/journal-entry.js';
 import { RUN_TRANSITIONS, respectsSettled, type RunVerb } from '../../lib/contracts/run-transitions.js';
 import { changeStatus } from '../../lib/engine/transitions.js';
-import { note } from '../../lib/testing/store-contract/scenario.js';
+import { note } from '../../packages/contract/lib/scenario.js';
 
 const SETTLED: RunStatus[] = ['completed', 'failed', 'cancelled', 'blocked', 'timed_out'];
 const VERBS = Object.keys(RUN_TRANSITIONS) as RunVerb[];

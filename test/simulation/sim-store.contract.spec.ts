@@ -1,4 +1,4 @@
-import { coreCases, sharedCases } from '../../lib/testing/store-contract/store-contract.js';
+import { coreCases, sharedCases } from '../../packages/contract/lib/index.js';
 import { runContract } from '../contract/run-contract.js';
 import { SimDatabase, type Isolation } from './sim-database.js';
 import { FaultTable, SimProcess } from './sim-process.js';

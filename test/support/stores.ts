@@ -1,6 +1,6 @@
 // The stores that engine suites run on, in one place: a database that is added here is proven by all of them.
 import { afterAll, jest } from '@jest/globals';
-import type { StoreUnderTest } from '../../lib/testing/store-contract/store-case.js';
+import type { StoreUnderTest } from '../../packages/contract/lib/store-case.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { FileSubject } from '../stores/file/file-subject.js';
 import { isServerThere, ServerSubject, type ServerType } from '../stores/typeorm/server-subject.js';

@@ -5,7 +5,7 @@ import { JournalFold } from '../../../lib/engine/journal/fold-journal.js';
 import { readRunState } from '../../../lib/engine/journal/read-whole-journal.js';
 import { MemoryRunStore } from '../../../lib/stores/memory/memory-run.store.js';
 import { Sha256Digester } from '../../../lib/system/sha256-digester.js';
-import { appendNotes, running, upTo } from '../../../lib/testing/store-contract/scenario.js';
+import { appendNotes, running, upTo } from '../../../packages/contract/lib/scenario.js';
 import { TamperedStore } from '../../support/tampered-store.js';
 
 const fold = new JournalFold(new Sha256Digester());

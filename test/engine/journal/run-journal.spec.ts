@@ -4,7 +4,7 @@ import type { RunTotals } from '../../../lib/contracts/run.js';
 import { RunJournal, type StepEntries } from '../../../lib/engine/journal/run-journal.js';
 import { FencedError, StoreUnavailableError } from '../../../lib/errors/store.errors.js';
 import { MemoryRunStore } from '../../../lib/stores/memory/memory-run.store.js';
-import { claim, note, notesOf, running, totalsOf } from '../../../lib/testing/store-contract/scenario.js';
+import { claim, note, notesOf, running, totalsOf } from '../../../packages/contract/lib/scenario.js';
 import { FailingStore } from '../../support/failing-store.js';
 import { journalOf, rowOf } from '../../support/journal-of.js';
 import { ManualClock, rest } from '../../support/manual-clock.js';

@@ -1,5 +1,5 @@
 /** B121: a host may have its driver count the rows that a statement changed, instead of those it found. */
-import { coreCases, sharedCases } from '../../../lib/testing/store-contract/store-contract.js';
+import { coreCases, sharedCases } from '../../../packages/contract/lib/index.js';
 import { runContract } from '../../contract/run-contract.js';
 import { serverFactory } from '../../stores/typeorm/server-factory.js';
 import { isServerThere } from '../../stores/typeorm/server-subject.js';

@@ -1,6 +1,6 @@
 /** Messages and answers that fit one by one, and not into one packet of the server together. */
 import { scriptedModel } from '../../../lib/model/scripted/scripted-model.js';
-import { upTo } from '../../../lib/testing/store-contract/scenario.js';
+import { upTo } from '../../../packages/contract/lib/scenario.js';
 import { agent, engineOver, stopEngines, tool } from '../../support/engine-harness.js';
 import { signal } from '../../support/signal.js';
 import { until } from '../../support/until.js';

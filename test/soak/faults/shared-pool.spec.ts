@@ -2,7 +2,7 @@
 import type { DataSource, EntityManager } from 'typeorm';
 import { scriptedModel } from '../../../lib/model/scripted/scripted-model.js';
 import type { TypeOrmRunStore } from '../../../lib/stores/typeorm/typeorm-run.store.js';
-import { upTo } from '../../../lib/testing/store-contract/scenario.js';
+import { upTo } from '../../../packages/contract/lib/scenario.js';
 import { agent, engineOver, stopEngines, tool } from '../../support/engine-harness.js';
 import { describeServers, ServerSubject } from '../../stores/typeorm/server-subject.js';
 

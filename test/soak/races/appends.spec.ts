@@ -1,6 +1,6 @@
 /** The hot path against what takes its run away: an owner's append, alone and together with those of other runs, while another process cancels or takes over. */
 import { expect } from '@jest/globals';
-import { notesOf } from '../../../lib/testing/store-contract/scenario.js';
+import { notesOf } from '../../../packages/contract/lib/scenario.js';
 import { journalOf, rowOf } from '../../support/journal-of.js';
 import { rounds, ROUNDS, type Arena } from './arena.js';
 import { describeRaces } from './describe-races.js';

@@ -54,7 +54,9 @@ export function describeRaces(
               Object.entries(conflicts).filter(([code, count]) => count > (before[index]?.[code] ?? 0)),
             );
             before = reports.map(({ conflicts }) => conflicts);
-            const said = reports.flatMap(({ logged }) => logged).filter((line) => !LOSERS_WORDS.test(line) && !mayLog?.test(line));
+            const said = reports
+              .flatMap(({ logged }) => logged)
+              .filter((line) => !LOSERS_WORDS.test(line) && !mayLog?.test(line));
             expect(said).toEqual([]);
             expect(met.map(([code]) => code).filter((code) => !everyday(place).includes(code))).toEqual([]);
           },

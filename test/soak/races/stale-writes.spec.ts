@@ -1,6 +1,6 @@
 /** Two processes that have read the same state, and both write (RUN-1). Whoever writes by what it has read is refused where somebody else has written since. */
 import { expect } from '@jest/globals';
-import { notesOf } from '../../../lib/testing/store-contract/scenario.js';
+import { notesOf } from '../../../packages/contract/lib/scenario.js';
 import { journalOf, rowOf } from '../../support/journal-of.js';
 import { allInteractions } from '../../support/sound-journal.js';
 import { rounds, type Arena, type Contender } from './arena.js';

@@ -14,7 +14,7 @@ import {
   submit,
   totalsOf,
   upTo,
-} from '../../../lib/testing/store-contract/scenario.js';
+} from '../../../packages/contract/lib/scenario.js';
 import { FileSubject, fileHandlePrototype, systemError } from './file-subject.js';
 
 describe('A log that is mostly superseded', () => {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { type LockOwner, processState } from '../../../lib/stores/file/directory-lock.js';
-import { loaded, submit } from '../../../lib/testing/store-contract/scenario.js';
+import { loaded, submit } from '../../../packages/contract/lib/scenario.js';
 import { FileSubject } from './file-subject.js';
 
 describe('The lock of a directory', () => {

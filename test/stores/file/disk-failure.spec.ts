@@ -20,7 +20,7 @@ import {
   submit,
   totalsOf,
   upTo,
-} from '../../../lib/testing/store-contract/scenario.js';
+} from '../../../packages/contract/lib/scenario.js';
 import { FileSubject, fileHandlePrototype, systemError } from './file-subject.js';
 
 describe('A FileRunStore whose disk fails', () => {

@@ -13,7 +13,7 @@ import {
   running,
   submit,
   upTo,
-} from '../../../lib/testing/store-contract/scenario.js';
+} from '../../../packages/contract/lib/scenario.js';
 import { signal } from '../../support/signal.js';
 import { FileSubject, fileHandlePrototype } from './file-subject.js';
 

@@ -3,14 +3,7 @@ import { join } from 'node:path';
 import { openLog } from '../../../lib/stores/file/open-log.js';
 import { readJournal } from '../../../lib/stores/in-memory/queries.js';
 import { ImageTables } from '../../../lib/stores/in-memory/tables.js';
-import {
-  appendNotes,
-  change,
-  journal,
-  loaded,
-  notesOf,
-  running,
-} from '../../../lib/testing/store-contract/scenario.js';
+import { appendNotes, change, journal, loaded, notesOf, running } from '../../../packages/contract/lib/scenario.js';
 import { FileSubject } from './file-subject.js';
 
 describe('A log whose end was torn by a crash', () => {

@@ -1,7 +1,7 @@
 import { commitText } from '../../../lib/stores/file/log-format.js';
 import { dump, type ImageChange, type ImageCommit, ImageTables } from '../../../lib/stores/in-memory/tables.js';
 import { RUN_STATUSES } from '../../../lib/contracts/run-status.js';
-import { aRun, anInteraction, totalsOf } from '../../../lib/testing/store-contract/scenario.js';
+import { aRun, anInteraction, totalsOf } from '../../../packages/contract/lib/scenario.js';
 
 /** Everything the tables answer, indexes included. */
 function picture(tables: ImageTables): unknown {

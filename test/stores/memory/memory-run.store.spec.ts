@@ -1,5 +1,5 @@
 import { MemoryRunStore } from '../../../lib/stores/memory/memory-run.store.js';
-import { beat, submit } from '../../../lib/testing/store-contract/scenario.js';
+import { beat, submit } from '../../../packages/contract/lib/scenario.js';
 
 describe('A MemoryRunStore', () => {
   it('says what it is', () => {

@@ -1,5 +1,5 @@
 import type { CreateResult } from '../../../lib/contracts/ports/run-store.port.js';
-import { submit } from '../../../lib/testing/store-contract/scenario.js';
+import { submit } from '../../../packages/contract/lib/scenario.js';
 import { until } from '../../support/until.js';
 import { describeServers, ServerSubject } from './server-subject.js';
 import { SqliteLockHolder } from './sqlite-lock-holder.js';

@@ -1,7 +1,7 @@
 import type { RecordedText } from '../../../lib/contracts/text.js';
 import { DataSource } from 'typeorm';
 import type { TypeOrmRunStore } from '../../../lib/stores/typeorm/typeorm-run.store.js';
-import { appendNotes, change, journal, running } from '../../../lib/testing/store-contract/scenario.js';
+import { appendNotes, change, journal, running } from '../../../packages/contract/lib/scenario.js';
 import { SqliteSubject } from './sqlite-subject.js';
 
 describe('a run whose rows are damaged', () => {

@@ -1,6 +1,6 @@
 // The store contract's factory on a database server. Called once, at the top of a spec file. The options are those of a host's data source.
 import type { DataSourceOptions } from 'typeorm';
-import type { StoreFactory } from '../../../lib/testing/store-contract/store-case.js';
+import type { StoreFactory } from '../../../packages/contract/lib/store-case.js';
 import { ServerSubject, type ServerType } from './server-subject.js';
 
 export function serverFactory(type: ServerType, options: Partial<DataSourceOptions> = {}): StoreFactory {

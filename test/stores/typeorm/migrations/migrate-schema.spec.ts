@@ -10,7 +10,7 @@ import {
 } from '../../../../lib/stores/typeorm/migrations/migrate-schema.js';
 import { databaseOf } from '../../../../lib/stores/typeorm/database-of.js';
 import { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
-import { appendNotes, journal, notesOf, running } from '../../../../lib/testing/store-contract/scenario.js';
+import { appendNotes, journal, notesOf, running } from '../../../../packages/contract/lib/scenario.js';
 import { SqliteSubject } from '../sqlite-subject.js';
 
 const tables = [

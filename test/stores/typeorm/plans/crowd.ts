@@ -3,7 +3,7 @@
 import type { DataSource } from 'typeorm';
 import { TABLES } from '../../../../lib/stores/typeorm/tables.js';
 import type { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
-import { anInteraction, ask, beat, submit } from '../../../../lib/testing/store-contract/scenario.js';
+import { anInteraction, ask, beat, submit } from '../../../../packages/contract/lib/scenario.js';
 import type { ServerType } from '../server-subject.js';
 
 export interface CrowdSize {

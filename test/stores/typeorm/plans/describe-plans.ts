@@ -1,7 +1,7 @@
 // The suite over every statement of every hot call, however full the database is. What a statement reads is counted by the server, so nothing here depends on
 // how fast the machine is.
 import type { QueryRunner } from 'typeorm';
-import { running, upTo } from '../../../../lib/testing/store-contract/scenario.js';
+import { running, upTo } from '../../../../packages/contract/lib/scenario.js';
 import { BOUND } from '../../../../lib/stores/typeorm/store-metrics.js';
 import { describeServers, ServerSubject, type ServerHost } from '../server-subject.js';
 import { Crowd, type CrowdSize } from './crowd.js';

@@ -10,7 +10,7 @@ import {
   settleInSession,
   submit,
   upTo,
-} from '../../../../lib/testing/store-contract/scenario.js';
+} from '../../../../packages/contract/lib/scenario.js';
 import {
   COMMON_ACTOR,
   COMMON_TENANT,

@@ -1,14 +1,6 @@
 import type { DataSource, QueryRunner } from 'typeorm';
 import type { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
-import {
-  journal,
-  loaded,
-  note,
-  notesOf,
-  running,
-  totalsOf,
-  upTo,
-} from '../../../../lib/testing/store-contract/scenario.js';
+import { journal, loaded, note, notesOf, running, totalsOf, upTo } from '../../../../packages/contract/lib/scenario.js';
 import { describeServers, ServerSubject } from '../server-subject.js';
 
 interface Obtaining {

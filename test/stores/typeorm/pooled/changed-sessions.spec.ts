@@ -17,7 +17,7 @@ import {
   submit,
   totalsOf,
   upTo,
-} from '../../../../lib/testing/store-contract/scenario.js';
+} from '../../../../packages/contract/lib/scenario.js';
 import { agent, engineOver, stopEngines, tool } from '../../../support/engine-harness.js';
 import { until } from '../../../support/until.js';
 import { describeServers, ServerSubject } from '../server-subject.js';

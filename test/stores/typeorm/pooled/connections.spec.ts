@@ -13,7 +13,7 @@ import {
   submit,
   totalsOf,
   upTo,
-} from '../../../../lib/testing/store-contract/scenario.js';
+} from '../../../../packages/contract/lib/scenario.js';
 import { until } from '../../../support/until.js';
 import { ADMITTED, FAREWELLS } from '../farewells.js';
 import { describeServers, ServerSubject, serverUrl } from '../server-subject.js';

@@ -2,7 +2,7 @@
 import type { QueryRunner } from 'typeorm';
 import type { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
 import { scriptedModel } from '../../../../lib/model/scripted/scripted-model.js';
-import { beat, loaded, running, submit, upTo } from '../../../../lib/testing/store-contract/scenario.js';
+import { beat, loaded, running, submit, upTo } from '../../../../packages/contract/lib/scenario.js';
 import { agent, engineOver, stopEngines, type TestEngine } from '../../../support/engine-harness.js';
 import { entriesOf } from '../../../support/journal-of.js';
 import { until } from '../../../support/until.js';

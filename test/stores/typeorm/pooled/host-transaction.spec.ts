@@ -2,7 +2,7 @@ import type { DataSource, EntityManager } from 'typeorm';
 import type { CreateRequest, CreateResult } from '../../../../lib/contracts/ports/run-store.port.js';
 import { scriptedModel } from '../../../../lib/model/scripted/scripted-model.js';
 import type { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
-import { aRun, loaded, OFFER, totalsOf, upTo } from '../../../../lib/testing/store-contract/scenario.js';
+import { aRun, loaded, OFFER, totalsOf, upTo } from '../../../../packages/contract/lib/scenario.js';
 import { agent, engineOver, stopEngines } from '../../../support/engine-harness.js';
 import { until } from '../../../support/until.js';
 import { describeServers, ServerSubject } from '../server-subject.js';

@@ -11,7 +11,7 @@ import {
   notesOf,
   running,
   totalsOf,
-} from '../../../../lib/testing/store-contract/scenario.js';
+} from '../../../../packages/contract/lib/scenario.js';
 import { until } from '../../../support/until.js';
 import { FAREWELLS } from '../farewells.js';
 import { describeServers, ServerSubject, serverUrl } from '../server-subject.js';

@@ -1,13 +1,6 @@
 import { mysqlFailure } from '../../../../lib/stores/typeorm/mysql/mysql-connection.js';
 import { postgresFailure } from '../../../../lib/stores/typeorm/postgres/postgres-connection.js';
-import {
-  appendNotes,
-  claim,
-  journal,
-  notesOf,
-  running,
-  submit,
-} from '../../../../lib/testing/store-contract/scenario.js';
+import { appendNotes, claim, journal, notesOf, running, submit } from '../../../../packages/contract/lib/scenario.js';
 import { describeIf } from '../../../support/describe-if.js';
 import { isServerThere, ServerSubject } from '../server-subject.js';
 

@@ -11,7 +11,7 @@ import {
   running,
   submit,
   totalsOf,
-} from '../../../../lib/testing/store-contract/scenario.js';
+} from '../../../../packages/contract/lib/scenario.js';
 import { describeIf } from '../../../support/describe-if.js';
 import { until } from '../../../support/until.js';
 import { describeServers, isServerThere, ServerSubject, serverUrl, type ServerType } from '../server-subject.js';

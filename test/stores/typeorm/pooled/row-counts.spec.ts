@@ -11,7 +11,7 @@ import {
   settleInSession,
   submit,
   upTo,
-} from '../../../../lib/testing/store-contract/scenario.js';
+} from '../../../../packages/contract/lib/scenario.js';
 import { describeServers, ServerSubject } from '../server-subject.js';
 
 /** The server's clock, as MariaDB's sessions can be told. */

@@ -17,7 +17,7 @@ import {
   notesOf,
   running,
   settleInSession,
-} from '../../../../lib/testing/store-contract/scenario.js';
+} from '../../../../packages/contract/lib/scenario.js';
 import { describeServers, ServerSubject } from '../server-subject.js';
 
 const laterStep: SchemaStep = {

@@ -2,7 +2,7 @@
 import { mysqlProblems, variablesOf } from '../../../../lib/stores/typeorm/mysql/mysql-driver.js';
 import type { Row } from '../../../../lib/stores/typeorm/program.js';
 import { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
-import { appendNotes, journal, notesOf, running, submit } from '../../../../lib/testing/store-contract/scenario.js';
+import { appendNotes, journal, notesOf, running, submit } from '../../../../packages/contract/lib/scenario.js';
 import { describeIf } from '../../../support/describe-if.js';
 import { describeServers, isServerThere, ServerSubject } from '../server-subject.js';
 

@@ -17,7 +17,7 @@ import {
   submit,
   totalsOf,
   upTo,
-} from '../../../../lib/testing/store-contract/scenario.js';
+} from '../../../../packages/contract/lib/scenario.js';
 import { until } from '../../../support/until.js';
 import { describeServers, ServerSubject, serverUrl, type ServerHost } from '../server-subject.js';
 import { TcpProxy } from '../tcp-proxy.js';

@@ -12,7 +12,7 @@ import {
   submit,
   totalsOf,
   upTo,
-} from '../../../../lib/testing/store-contract/scenario.js';
+} from '../../../../packages/contract/lib/scenario.js';
 import { SqliteLockHolder } from '../sqlite-lock-holder.js';
 import { SqliteSubject } from '../sqlite-subject.js';
 

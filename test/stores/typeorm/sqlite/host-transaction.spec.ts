@@ -1,7 +1,7 @@
 import { DataSource, type EntityManager } from 'typeorm';
 import type { CreateRequest, CreateResult } from '../../../../lib/contracts/ports/run-store.port.js';
 import type { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
-import { aRun, beat, claim, loaded, OFFER, submit, totalsOf } from '../../../../lib/testing/store-contract/scenario.js';
+import { aRun, beat, claim, loaded, OFFER, submit, totalsOf } from '../../../../packages/contract/lib/scenario.js';
 import { SqliteLockHolder } from '../sqlite-lock-holder.js';
 import { SqliteSubject } from '../sqlite-subject.js';
 

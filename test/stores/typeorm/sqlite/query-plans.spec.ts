@@ -1,6 +1,6 @@
 import type { RunStore } from '../../../../lib/contracts/ports/run-store.port.js';
 import type { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
-import { anInteraction, ask, OFFER, running, submit, upTo } from '../../../../lib/testing/store-contract/scenario.js';
+import { anInteraction, ask, OFFER, running, submit, upTo } from '../../../../packages/contract/lib/scenario.js';
 import { CALLER_CALLS, INBOX_CALLS, LIST_CALLS, WORKER_CALLS, type HotCall } from '../plans/hot-calls.js';
 import { SqliteSubject } from '../sqlite-subject.js';
 

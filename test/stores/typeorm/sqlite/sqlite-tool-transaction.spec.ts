@@ -10,7 +10,7 @@ import {
   running,
   submit,
   totalsOf,
-} from '../../../../lib/testing/store-contract/scenario.js';
+} from '../../../../packages/contract/lib/scenario.js';
 import { SqliteLockHolder } from '../sqlite-lock-holder.js';
 import { SqliteSubject } from '../sqlite-subject.js';
 

@@ -1,7 +1,6 @@
 /** I7: asks and messages are decided, used and delivered once, and found again by anybody. */
 import assert from 'node:assert/strict';
-import type { InboxMessage, Interaction } from '../../contracts/interaction.js';
-import type { InteractionQuery, LockedRun, RunStore } from '../../contracts/ports/run-store.port.js';
+import type { InboxMessage, Interaction, InteractionQuery, LockedRun, RunStore } from 'nestjs-agent-runs';
 import { anInteraction, ask, beat, refusedWith, running, sameJson, submit, upTo } from './scenario.js';
 import { storeCase, type StoreCase } from './store-case.js';
 

@@ -3,17 +3,49 @@
  * what the store shows them.
  */
 import assert from 'node:assert/strict';
-import type { Offer } from '../../contracts/agent-definition.js';
-import type { Interaction } from '../../contracts/interaction.js';
-import type { JournalEntry, SequencedEntry } from '../../contracts/journal-entry.js';
-import type { JsonValue } from '../../contracts/json.js';
-import type { CreateResult, LockedRun, RunStore } from '../../contracts/ports/run-store.port.js';
-import type { RunChange, RunRecord, RunTotals, SessionRecord } from '../../contracts/run.js';
-import { DEFAULT_RETRY_POLICY } from '../../contracts/policies.js';
-import { NO_USAGE } from '../../contracts/operation.js';
-import { AgentRunsError } from '../../errors/agent-runs.error.js';
-import type { ErrorCode } from '../../errors/error-code.js';
+import type {
+  CreateResult,
+  ErrorCode,
+  Interaction,
+  JournalEntry,
+  JsonValue,
+  LockedRun,
+  Offer,
+  RunChange,
+  RunRecord,
+  RunStatus,
+  RunStore,
+  RunTotals,
+  SequencedEntry,
+  SessionRecord,
+} from 'nestjs-agent-runs';
 import type { StoreSubject } from './store-case.js';
+
+// The cases import nothing of the package but types: what is stored is spelled out here, once more, as any store meets it.
+
+const SETTLED_STATUSES = ['completed', 'failed', 'cancelled', 'blocked', 'timed_out'] as const;
+
+export const STATUSES = [
+  'queued',
+  'pending',
+  'running',
+  'retry_wait',
+  'waiting',
+  'interrupted',
+  'needs_attention',
+  ...SETTLED_STATUSES,
+] as const satisfies readonly RunStatus[];
+
+export const isSettled = (status: RunStatus): boolean => (SETTLED_STATUSES as readonly RunStatus[]).includes(status);
+
+const NO_USAGE = {
+  inputTokens: 0,
+  cachedInputTokens: 0,
+  outputTokens: 0,
+  reasoningTokens: 0,
+  totalTokens: 0,
+  unknownCalls: 0,
+};
 
 export const OFFER: Offer = { agent: 'support', version: '1', hash: 'hash-1' };
 
@@ -70,7 +102,7 @@ export function aRun(now: number, overrides: Partial<RunRecord> = {}): RunRecord
     actor: { id: 'alice', roles: ['support'] },
     frozen: {
       maxTurns: 20,
-      modelRetry: { ...DEFAULT_RETRY_POLICY },
+      modelRetry: { maxAttempts: 3, initialDelayMs: 1_000, maxDelayMs: 30_000, maxRetryAfterMs: 600_000 },
       toolConcurrency: 8,
       maxDurationMs: null,
       recovery: { 'lookup_order@1': 'safe' },
@@ -359,12 +391,22 @@ function sortedJson(value: unknown): string {
   );
 }
 
-/** Rejected by an error of this package with the code, known by its brand. */
+interface BrandedError {
+  code: ErrorCode;
+  family: string;
+}
+
+/** An error of the package, known by its brand; undefined for any other. */
+export function brandedError(error: unknown): BrandedError | undefined {
+  const isBranded = typeof error === 'object' && error !== null && Symbol.for('nestjs-agent-runs:error') in error;
+  return isBranded ? (error as unknown as BrandedError) : undefined;
+}
+
+/** Rejected by an error of the package with the code. */
 export async function refusedWith(code: ErrorCode, work: Promise<unknown>, what: string): Promise<void> {
   const outcome = await work.then(
     () => 'it was accepted',
-    (error: unknown) =>
-      AgentRunsError.is(error) ? error.code : `it was ${error instanceof Error ? error.stack : String(error)}`,
+    (error: unknown) => brandedError(error)?.code ?? `it was ${error instanceof Error ? error.stack : String(error)}`,
   );
   assert.equal(outcome, code, `${what} is refused with ${code}`);
 }

@@ -1,6 +1,6 @@
 /** The journal of a run is one gapless line, written by one attempt at a time, and every reader sees a beginning of it. */
 import assert from 'node:assert/strict';
-import type { JsonValue } from '../../contracts/json.js';
+import type { JsonValue } from 'nestjs-agent-runs';
 import {
   appendNotes,
   beat,

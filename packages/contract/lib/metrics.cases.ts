@@ -1,7 +1,7 @@
 /** What operators are told is counted from what is stored. */
 import assert from 'node:assert/strict';
-import { RUN_STATUSES } from '../../contracts/run-status.js';
 import {
+  STATUSES,
   anInteraction,
   appendNotes,
   ask,
@@ -20,7 +20,7 @@ export const metricsCases: readonly StoreCase[] = [
     sameJson(
       await store.metrics(),
       {
-        runsByStatus: Object.fromEntries(RUN_STATUSES.map((status) => [status, 0])),
+        runsByStatus: Object.fromEntries(STATUSES.map((status) => [status, 0])),
         oldestClaimableMs: null,
         openInteractions: 0,
         operations: 0,
@@ -36,7 +36,7 @@ export const metricsCases: readonly StoreCase[] = [
     'OPS-2',
     'runs are counted by status, asks while they are open, operations by their results',
     async ({ store, reopen }) => {
-      for (const [n, status] of RUN_STATUSES.entries()) {
+      for (const [n, status] of STATUSES.entries()) {
         await submit(store, { id: `run-${n}`, status, waitingFor: ['budget'] }, { totals: totalsOf(n) });
       }
       await submit(store, { id: 'one-more' });
@@ -49,13 +49,13 @@ export const metricsCases: readonly StoreCase[] = [
       const { runsByStatus, openInteractions, operations } = await (await reopen()).metrics();
       sameJson(
         runsByStatus,
-        Object.fromEntries(RUN_STATUSES.map((status) => [status, status === 'pending' ? 2 : 1])),
+        Object.fromEntries(STATUSES.map((status) => [status, status === 'pending' ? 2 : 1])),
         'runs by status',
       );
       assert.equal(openInteractions, 1);
       assert.equal(
         operations,
-        RUN_STATUSES.reduce((sum, _, n) => sum + n, 0),
+        STATUSES.reduce((sum, _, n) => sum + n, 0),
       );
     },
   ),

@@ -1,7 +1,6 @@
 /** I11, I12: who may execute a run is judged by the clock of the store and the row of its worker. */
 import assert from 'node:assert/strict';
-import type { Offer } from '../../contracts/agent-definition.js';
-import type { DueQuery, OverdueQuery } from '../../contracts/ports/run-store.port.js';
+import type { DueQuery, Offer, OverdueQuery } from 'nestjs-agent-runs';
 import {
   OFFER,
   anInteraction,

@@ -1,9 +1,8 @@
 /** I4: a transition reads under a lock, decides, and writes all of what was decided or nothing. */
 import assert from 'node:assert/strict';
-import type { RecordedText } from '../../contracts/text.js';
-import type { RunChange } from '../../contracts/run.js';
-import { isSettled } from '../../contracts/run-status.js';
+import type { RecordedText, RunChange } from 'nestjs-agent-runs';
 import {
+  isSettled,
   anInteraction,
   appendNotes,
   ask,

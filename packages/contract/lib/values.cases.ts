@@ -1,8 +1,6 @@
 /** What goes in comes out, exactly, and never as the object somebody else holds. */
 import assert from 'node:assert/strict';
-import type { RecordedText } from '../../contracts/text.js';
-import type { JsonObject, JsonValue } from '../../contracts/json.js';
-import type { RunStore } from '../../contracts/ports/run-store.port.js';
+import type { JsonObject, JsonValue, RecordedText, RunStore } from 'nestjs-agent-runs';
 import {
   LONG_LEASE_MS,
   anInteraction,

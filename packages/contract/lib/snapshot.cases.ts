@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Interaction } from '../../contracts/interaction.js';
-import type { RunAtOneMoment } from '../../contracts/ports/run-store.port.js';
+import type { Interaction, RunAtOneMoment } from 'nestjs-agent-runs';
 import { anInteraction, note, submit, upTo } from './scenario.js';
 import { storeCase, type StoreCase } from './store-case.js';
 

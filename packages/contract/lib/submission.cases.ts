@@ -1,8 +1,7 @@
 /** How a run comes to be, once. */
-import type { RecordedText } from '../../contracts/text.js';
 import assert from 'node:assert/strict';
-import { AgentRunsError } from '../../errors/agent-runs.error.js';
-import { aRun, journal, loaded, note, notesOf, sameJson, submit, totalsOf, upTo } from './scenario.js';
+import type { RecordedText } from 'nestjs-agent-runs';
+import { brandedError, aRun, journal, loaded, note, notesOf, sameJson, submit, totalsOf, upTo } from './scenario.js';
 import { storeCase, type StoreCase } from './store-case.js';
 
 export const submissionCases: readonly StoreCase[] = [
@@ -222,7 +221,7 @@ export const submissionCases: readonly StoreCase[] = [
             }),
           })
           .catch((error: unknown) => error);
-        assert.ok(AgentRunsError.is(outcome) && outcome.family === 'store', 'refused with an error of the store');
+        assert.ok(brandedError(outcome)?.family === 'store', 'refused with an error of the store');
       }
       sameJson(await loaded(store, 'run-1'), run, 'the first run');
       assert.equal(await store.load('run-2'), null);

@@ -1,8 +1,7 @@
 /** I6: one run of a session at a time, first in first out, in the order the store gave. */
 import assert from 'node:assert/strict';
-import type { SessionRecord } from '../../contracts/run.js';
-import { isSettled } from '../../contracts/run-status.js';
-import { change, journal, loaded, sameJson, settleInSession, submit, upTo } from './scenario.js';
+import type { SessionRecord } from 'nestjs-agent-runs';
+import { isSettled, change, journal, loaded, sameJson, settleInSession, submit, upTo } from './scenario.js';
 import { storeCase, type StoreCase } from './store-case.js';
 
 const SESSION = 'session-1';

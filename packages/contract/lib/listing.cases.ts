@@ -1,7 +1,6 @@
 /** Lists page in a stable order by an opaque cursor, filter exactly, and carry no content. */
 import assert from 'node:assert/strict';
-import type { RecordedText } from '../../contracts/text.js';
-import type { InteractionQuery, ListQuery, Page, RunStore } from '../../contracts/ports/run-store.port.js';
+import type { InteractionQuery, ListQuery, Page, RecordedText, RunStore } from 'nestjs-agent-runs';
 import { anInteraction, ask, change, loaded, note, refusedWith, sameJson, submit, upTo } from './scenario.js';
 import { storeCase, type StoreCase } from './store-case.js';
 

@@ -4,7 +4,7 @@
  * end because time passes at the store, really or by {@link StoreUnderTest.advance}.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RunStore } from '../../contracts/ports/run-store.port.js';
+import type { RunStore } from 'nestjs-agent-runs';
 
 /** A fresh, empty, opened store, and what a case may do to it. */
 export interface StoreUnderTest {
