@@ -40,7 +40,7 @@ const pureRooms = {
 };
 
 export default defineConfig(
-  globalIgnores(['dist/', 'sample-app/dist/', 'coverage/', 'data/']),
+  globalIgnores(['**/dist/', 'coverage/', 'data/']),
   eslint.configs.recommended,
   {
     files: ['**/*.ts'],

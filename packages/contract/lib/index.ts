@@ -12,6 +12,8 @@ import { submissionCases } from './submission.cases.js';
 import { transitionCases } from './transitions.cases.js';
 import { valueCases } from './values.cases.js';
 
+export type { StoreCase, StoreFactory, StoreUnderTest } from './store-case.js';
+
 /** For every store. */
 export const coreCases: readonly StoreCase[] = [
   ...submissionCases,
