@@ -46,16 +46,16 @@ export interface AgentDefinition {
   /** Active time in ms; null = no limit. */
   maxDurationMs: number | null;
   sessionMode: SessionMode;
-  /** `block`: a run stored under another hash needs attention; `accept`: it goes on, both hashes journaled. */
+  /** `block`: a run stored under another hash needs attention; `accept`: it continues, both hashes journaled. */
   definitionChange: 'block' | 'accept';
   /**
-   * What a reply cut by its length with calls in it leads to: the run fails (default), or the calls are answered as not
-   * executed and the model may go on, twice in a row at most.
+   * What follows from a reply that was truncated with calls in it: the run fails (default), or the calls are answered
+   * as not executed and the model may go on, twice in a row at most.
    */
   truncatedCalls: 'feedback' | 'fail';
   /** A reply without text, file or call may end the run. Default false. */
   allowEmptyAnswer: boolean;
-  /** `fail`: what needs an approval is refused at once, nobody is asked. Default `ask`. */
+  /** `fail`: what needs an approval is refused at once. Default `ask`. */
   approvalMode: 'ask' | 'fail';
 }
 
@@ -84,7 +84,9 @@ export function isOffered(
   );
 }
 
-/** A tool as the engine sees it: what the model is told, how it may be recovered, and the port it is called through. */
+/**
+ * A tool as the engine sees it: what the model is given, how it may be recovered, and the port it is called through.
+ */
 export interface ToolDefinition {
   name: string;
   /** Default '1'. */

@@ -15,7 +15,10 @@ const LONGEST_MS = 8e15;
 export const DURATION_RULE =
   "is no duration. Give milliseconds as a number, or text like '250ms', '30s', '10m', '24h', '30d'";
 
-/** Whole milliseconds, at least 1; undefined for whatever is no positive, finite duration up to 8e15 ms (some 250 000 years). */
+/**
+ * Whole milliseconds, at least 1; undefined for whatever is no positive, finite duration up to 8e15 ms (some 250 000
+ * years).
+ */
 export function durationMs(value: unknown): number | undefined {
   const match = typeof value === 'string' ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(value.trim()) : null;
   const ms =

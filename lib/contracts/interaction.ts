@@ -16,9 +16,9 @@ export const INTERACTION_STATUSES = [
 
 export type InteractionStatus = (typeof INTERACTION_STATUSES)[number];
 
-/** One question of an ask. */
+/** One question of an interaction. */
 export interface Question {
-  /** 1-128 characters of `[A-Za-z0-9._:-]`, unique within the ask. */
+  /** 1-128 characters of `[A-Za-z0-9._:-]`, unique within the interaction. */
   id: string;
   text: string;
   /** Answers to choose from; absent = free text, or what `schema` says. */
@@ -29,7 +29,7 @@ export interface Question {
   schema?: JsonObject;
 }
 
-/** How an ask was decided (the words of MCP's elicitation for questions). */
+/** How an interaction was decided (the words of MCP's elicitation for questions). */
 export type InteractionDecision =
   | {
       decision: 'approve';
@@ -44,7 +44,7 @@ export type InteractionDecision =
   | { action: 'accept'; by: string; note?: string; answers: JsonObject }
   | { action: 'decline' | 'cancel'; by: string; note?: string };
 
-/** A durable ask of a run: an approval or a question. Decided exactly once, bound to one digest (I7). */
+/** A durable request of a run to people: an approval or a question. Decided exactly once, bound to one digest (I7). */
 export interface Interaction {
   /** Derived from run and operation key. */
   id: string;
@@ -57,7 +57,7 @@ export interface Interaction {
   kind: InteractionKind;
   status: InteractionStatus;
   operationKey: string;
-  /** 0 for the ask that decides whether the call is begun; from 1 for asks of its method, in their order. */
+  /** 0 for the interaction that decides whether the call begins; from 1 for those of its method, in their order. */
   ordinal: number;
   callId: string | null;
   tool: string | null;

@@ -18,7 +18,7 @@ export interface RecordedError {
   retryable?: boolean;
 }
 
-/** Approval asked for one call. */
+/** The approval that a call needs. */
 export interface ApprovalVerdict {
   reason?: string;
   risk?: string;
@@ -45,8 +45,8 @@ export interface CallVerdict {
 }
 
 /**
- * How a reply ended. `stop` and `tool-calls` are the good endings; `pause` asks to be sent back so that the provider
- * can go on with the same turn. `length` was cut at the output limit, `content-filter` and `refusal` were declined.
+ * How a reply ended. `stop` and `tool-calls` are the good endings; `pause` is sent back so that the provider
+ * can continue the same turn. `length` was truncated at the output limit, `content-filter` and `refusal` were declined.
  * `error` broke off, `other` is a word that is not known, `unknown` is no word at all: these three are failed attempts.
  */
 export const FINISH_REASONS = [
@@ -92,7 +92,7 @@ interface Claim extends ByCaller {
   cause: ClaimCause;
   owner: string;
   previousOwner?: string;
-  /** How long nobody owned the run, in ms. */
+  /** How long the run had no owner, in ms. */
   unownedForMs: number;
   /** Of a takeover: lease time that was left, in ms. */
   leaseRemainingMs?: number;
@@ -201,7 +201,7 @@ export interface JournalFacts {
   };
   /** The method was not entered: its intent is taken back. */
   'tool.released': OfCall;
-  /** The method asked somebody in the middle of its work and left. */
+  /** The method requested an interaction in the middle of its work and was left. */
   'tool.waiting': OfCall & {
     interactionId: string;
     kind: InteractionKind;

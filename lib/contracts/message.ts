@@ -45,7 +45,9 @@ export interface ToolCallPart {
   providerOptions?: JsonObject;
 }
 
-/** A part that only its provider understands (its own executed calls, sources …): never run by us, no result owed. */
+/**
+ * A part that only its provider understands (its own executed calls, sources …): never run by us, no result expected.
+ */
 export interface OpaquePart {
   type: 'opaque';
   value: JsonValue;
@@ -58,7 +60,7 @@ export interface ToolResultPart {
   outcome: ToolOutcome;
   /** What the model is given: a value for `success`, words otherwise. */
   output: JsonValue;
-  /** Present when an approver changed what was to be done: the model is told so with the output. */
+  /** Present when an approver changed what was to be done: the model learns of it with the output. */
   edits?: ApprovalEdit[];
 }
 

@@ -7,7 +7,7 @@ export type OperationKind = 'model' | 'tool';
 export type OperationStatus =
   'waiting' | 'started' | 'completed' | 'failed' | 'denied' | 'uncertain' | 'cancelled' | 'not_run';
 
-/** What cut an operation whose result is missing. */
+/** Why an operation has no result. */
 export type OperationInterruption = 'crash' | 'timeout' | 'cancel';
 
 /** One model call or tool call of a run, as folded from its journal. */

@@ -2,7 +2,7 @@
 export const RECOVERY_POLICIES = ['manual', 'inform', 'probe', 'idempotent', 'safe', 'transactional'] as const;
 
 /**
- * What may be done about a tool call that was cut in the middle, and which of two policies is the stricter.
+ * What may be done about an interrupted tool call.
  * A stored policy is never relaxed by a later registration (I8).
  */
 export type RecoveryPolicy = (typeof RECOVERY_POLICIES)[number];

@@ -18,13 +18,13 @@ export const RUN_STATUSES = [
 
 /**
  * The states of a run and the phase derived from each. A status is stored; a phase never is.
- * Settled statuses are written once per part of a run (I4) and left only by `retry` (failed) or `restart`.
+ * Settled statuses are written once per generation of a run (I4) and left only by `retry` (failed) or `restart`.
  */
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
 export const RUN_PHASES = ['queued', 'active', 'suspended', 'settled'] as const;
 
-/** `queued` waits for its session, `active` moves by itself, `suspended` needs somebody, `settled` is over. */
+/** `queued` waits for its session, `active` moves by itself, `suspended` needs a person, `settled` is final. */
 export type RunPhase = (typeof RUN_PHASES)[number];
 
 const PHASE_OF: Readonly<Record<RunStatus, RunPhase>> = {
@@ -69,7 +69,7 @@ export type AttentionReason =
   | 'journal_corrupt'
   | 'limit';
 
-/** What a person has to look at before the run can go on. */
+/** What a person must settle before the run can continue. */
 export interface Attention {
   reason: AttentionReason;
   /** The first blocked operation, by its run-local key. */

@@ -13,7 +13,7 @@ export interface RunLeaseView {
   expiresAt?: Date;
 }
 
-/** An earlier part of a run that was restarted. */
+/** An earlier generation of a restarted run. */
 export interface PreviousGeneration {
   status: RunStatus;
   output?: JsonValue;
@@ -24,7 +24,7 @@ export interface PreviousGeneration {
   finishedAt?: Date;
 }
 
-/** An open ask, times as `Date`s. */
+/** An interaction, times as `Date`s. */
 export type InteractionView = Omit<Interaction, 'createdAt' | 'expiresAt' | 'decidedAt'> & {
   createdAt: Date;
   expiresAt?: Date;
@@ -91,7 +91,7 @@ export interface RunSnapshot {
   cursor: number;
 }
 
-/** A journal entry as a reader gets it, told apart by its `type`. Readers ignore types they do not know. */
+/** A journal entry as a reader gets it, distinguished by its `type`. Readers ignore types they do not know. */
 export type RunEvent = EventOf<JournalEntry>;
 
 type EventOf<Entry> = Entry extends JournalEntry ? ReadEvent<Entry['type'], TimesAsText<Omit<Entry, 'type'>>> : never;
@@ -125,7 +125,7 @@ export interface BudgetStatus {
 
 export interface EventPage<Event = RunEvent> {
   events: Event[];
-  /** Sequence to ask after next. */
+  /** Give it as `after` next. */
   nextCursor: number;
 }
 

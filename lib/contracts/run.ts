@@ -38,7 +38,7 @@ export type ClaimCause =
   | 'resolved'
   | 'restarted';
 
-/** Noted on the row by whoever made the run claimable; told by the claim's entry. */
+/** Noted on the row when the run becomes claimable; journaled by the next claim. */
 export interface WakeNote {
   cause: ClaimCause;
   by?: string;
@@ -49,7 +49,8 @@ export interface WakeNote {
 }
 
 /**
- * A stop that a caller wants of a run with an owner. Noted on the row; the owner journals it, or whoever takes it off.
+ * A requested stop of a run with an owner. Noted on the row and journaled by its owner, or by the transition that takes
+ * it off.
  */
 export interface InterruptRequest {
   /** Epoch ms. */

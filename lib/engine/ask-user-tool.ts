@@ -35,8 +35,8 @@ const INPUT_SCHEMA: JsonObject = {
 };
 
 /**
- * The built-in tool by which a model asks people. It has no method: the call itself is the ask, and the answers are its
- * result. An agent has it by naming it among its tools.
+ * The built-in tool by which a model asks people. It has no method: the call itself is the question, and the answers
+ * are its result. An agent has it by naming it among its tools.
  */
 export function askUserTool(): ToolDefinition {
   return {

@@ -16,7 +16,7 @@ export interface ClaimOptions {
   definitionHash: string;
   /** What the claimer has folded: intents may only join the claim when the journal has not moved since. */
   known: RunState;
-  /** What the run is told about earlier ones of its session, once, with its first claim. */
+  /** The note about earlier runs of the session, once, with the first claim. */
   note: UserMessage | null;
   /** Intents to commit with the claim, and the totals after them; empty when the first step needs more thought. */
   intents: JournalEntry[];
@@ -67,7 +67,7 @@ export function decideClaim(locked: LockedRun, options: ClaimOptions): Transitio
   const attempt = run.attempt + 1;
   const inboxWaiting = locked.inbox.some(({ status }) => status === 'queued');
   const isKnown = run.sequence === options.known.sequence;
-  // Which approvals are spent only the journal says: looked at again with the next turn.
+  // Only the journal says which approvals are spent: the next poll decides again.
   if (!isKnown && locked.interactions.some(({ status }) => status === 'approved'))
     return { result: { outcome: 'lost' } };
   const withIntents = !expired && !inboxWaiting && isKnown && options.intents.length > 0;
@@ -100,7 +100,7 @@ export function decideClaim(locked: LockedRun, options: ClaimOptions): Transitio
       ...changeStatus(run, expired ? 'take_over' : 'claim', entries, change),
       ...(withIntents && { totals: options.totalsAfterIntents }),
     },
-    // Not those that were decided while a lost owner executed the run: nothing in the journal tells of them yet.
+    // Not those that were decided while a lost owner executed the run: the journal does not have them yet.
     interactions: takenUp(locked.interactions.filter((asked) => !isAwaited(asked, options.known))),
   };
 }
@@ -137,7 +137,7 @@ export function decidePutBack(
   };
 }
 
-/** A sweep's share of the claim: an expired run that used up its recoveries goes to a person, whoever notices. */
+/** A sweep's share of the claim: an expired run that used up its recoveries goes to a person. */
 export function decideExhaustion(locked: LockedRun, maxRecoveries: number): RunWrites {
   if (locked.run.status !== 'running' || !isExpired(locked) || recoveriesAfter(locked) <= maxRecoveries) return NOTHING;
   return exhausted(locked, maxRecoveries);

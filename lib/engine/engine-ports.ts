@@ -32,8 +32,7 @@ export interface EngineOptions {
   /** How long a worker's lease lasts; renewed every third of it. */
   leaseMs: number;
   /**
-   * How often a worker looks for runs that other processes made claimable; it backs off to `pollIdleMs` while there are
-   * none.
+   * Polling interval for runs that other processes made claimable; backs off to `pollIdleMs` while there are none.
    */
   pollMs: number;
   pollIdleMs: number;
@@ -41,7 +40,7 @@ export interface EngineOptions {
   maxConcurrentRuns: number;
   /** How long a shutdown waits for calls in flight before it aborts them. */
   shutdownTimeoutMs: number;
-  /** Claims after lost leases without a committed result in between, before a person is asked. */
+  /** Claims after lost leases without a committed result in between, before a person must decide. */
   maxRecoveries: number;
   /** How long a claimable run may go unoffered by every live worker. */
   unknownVersionAfterMs: number;
@@ -51,11 +50,11 @@ export interface EngineOptions {
   maxOperations: number;
   /** Bytes of JSON text of one prompt, result or reply. */
   maxPayloadBytes: number;
-  /** Default life of an ask; null = for ever. */
+  /** Default time in which an interaction must be decided, in ms; null = no limit. */
   approvalExpiresMs: number | null;
-  /** Whether a run goes on by itself when its last ask is decided; `manual`: it waits for `resume`. */
+  /** Whether a run continues by itself when its last interaction is decided; `manual`: it waits for `resume`. */
   resumeAfterAnswers: 'automatic' | 'manual';
-  /** Told once when the store broke a promise and this process's worker stopped for good. */
+  /** Called once when the store broke a promise and this process's worker stopped for good. */
   onStoreFailure: ((error: Error) => void) | null;
 }
 

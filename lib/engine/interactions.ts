@@ -30,7 +30,7 @@ export interface CallInteraction {
   call: CallState;
 }
 
-/** Asks about calls that nobody was interaction about yet. */
+/** The interactions that calls wait for and that were not requested yet. */
 export function pendingInteractionsOf(calls: readonly CallState[], defaultExpiryMs: number | null): CallInteraction[] {
   return calls.flatMap((call) => {
     const draft = pendingInteractionOf(call, defaultExpiryMs);
@@ -80,8 +80,8 @@ export function interactionDigest(
 }
 
 /**
- * Derived from run, operation and ordinal, so that a repeated request is the same interaction. One that was withdrawn stays so
- * (I7): the next has an id of its own.
+ * Derived from run, operation and ordinal, so that a repeated request is the same interaction. One that was withdrawn
+ * stays so (I7): the next has an id of its own.
  */
 export function deriveInteractionId(
   draft: InteractionDraft,
@@ -99,8 +99,9 @@ export function isApprovalGate({ ordinal }: Interaction): boolean {
 }
 
 /**
- * An interaction of a run is built from the call as it will be executed and bound to its digest (I7), committed before anybody is
- * told, taken up by the run exactly once. Pure; who may decide and when is decided in verbs/answer-interaction.
+ * An interaction of a run is built from the call as it will be executed and bound to its digest (I7), committed before
+ * anybody is told, taken up by the run exactly once. Pure; who may decide and when is decided in
+ * verbs/answer-interaction.
  */
 export function buildInteraction(
   draft: InteractionDraft,

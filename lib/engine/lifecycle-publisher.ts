@@ -25,7 +25,7 @@ export class LifecyclePublisher {
     firstSequence: number,
     entries: readonly JournalEntry[],
   ): void {
-    // Who waits for a run waits for a status, and only these entries tell of one.
+    // Waiters wait for a status, and only these entries change one.
     if (entries.some(({ type }) => type.startsWith('run.'))) this.signals.moved(run.id);
     for (const entry of entries) this.notice(run, entry);
     if (this.ports.observers.length === 0) return;
@@ -109,7 +109,7 @@ export class LifecyclePublisher {
         stack: thrownStack(error),
       });
     try {
-      // What an observer does is part of no run, whoever caused the event.
+      // An observer's work is part of no run, also where a run caused the event.
       const answer = this.ports.scope.enter(null, () => observer.onEvent(event));
       // Whatever it returns is waited for, a promise of another kind as well.
       return answer === undefined ? undefined : Promise.resolve(answer).catch(failed);

@@ -9,7 +9,7 @@ export type NextAction =
   | { do: 'start_calls'; calls: CallState[] }
   /** Something is in flight; its result decides. */
   | { do: 'await' }
-  /** Waiting for people or budget. `asks` are calls that nobody was asked about yet. */
+  /** Waiting for people or budget. Interactions that were not requested yet are requested with it. */
   | { do: 'suspend'; waitingFor: WaitReason[] }
   /** A boundary was reached with a stop wanted. */
   | { do: 'interrupt' }
@@ -62,7 +62,7 @@ export function nextAction(state: RunState, facts: ActionFacts): NextAction {
 function openCalls(state: RunState, open: CallState[], facts: ActionFacts): NextAction {
   if (state.operations.size > facts.maxOperations)
     return facts.inFlight.size > 0 ? { do: 'await' } : tooManyOperations(state, facts);
-  // BUD-3: nothing more is begun, and nobody is asked about it.
+  // BUD-3: nothing more is begun or requested.
   const startable = isUnmeasured(state, facts) ? [] : selectStartable(open, facts);
   const held = startable.length > 0 ? heldBack(state, facts) : null;
   if (startable.length > 0 && !held) return { do: 'start_calls', calls: startable };
@@ -143,7 +143,7 @@ function unfinishedModel(state: RunState, facts: ActionFacts): NextAction {
 }
 
 /**
- * What a recorded reply leads to whose calls (if any) are all answered; null = the loop goes on. Replies that ended
+ * What a recorded reply leads to whose calls (if any) are all answered; null = the loop continues. Replies that ended
  * badly are failed attempts instead.
  */
 function endOfReply(state: RunState, facts: ActionFacts): NextAction | null {

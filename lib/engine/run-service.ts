@@ -185,7 +185,7 @@ export class RunService {
   }
 
   /**
-   * Decides an ask exactly once; the run goes on by itself when it was the last open one. With `roles` the ask's
+   * Decides an interaction exactly once; the run continues by itself when it was the last open one. With `roles` its
    * `approverRole` must be among them; without, the caller is trusted to have looked.
    * @throws InteractionNotFoundError, ForbiddenError, AlreadyDecidedError, InteractionExpiredError, InvalidAnswerError,
    * InvalidArgumentsError, InvalidRequestError
@@ -200,7 +200,7 @@ export class RunService {
     return presentInteraction(await this.verbs.answering.find(id, requireId('interactionId', interactionId)));
   }
 
-  /** Open asks, from the store, for whoever may decide. Oldest first, those of one turn in call order. */
+  /** Open interactions, from the store. Oldest first, those of one turn in call order. */
   pendingInteractions(
     options?: PendingInteractionsOptions,
   ): Promise<{ interactions: InteractionView[]; nextCursor?: string }> {

@@ -10,10 +10,8 @@ import { truncateText } from './values/truncate-text.js';
 import { changeStatus } from './transitions.js';
 
 /**
- * Sessions: one run at a time, first in first out (I6), and a history that is a pointer, never a copy.
- * The advance is part of the transaction in which a run leaves its session; the store locks the session before the run.
- *
- * What settling a run does to its session.
+ * What settling a run does to its session: one run at a time, first in first out (I6), and a history that is a pointer,
+ * never a copy. Part of the transaction in which the run settles; the store locks the session before the run.
  * @param completed whether the run joins the history
  */
 export function advanceSession(
@@ -63,7 +61,7 @@ export async function readHistory(
   return { messages: chunks.reverse().flat(), latest, runs: chunks.length };
 }
 
-/** Settled without an answer: their messages join no history, but what they did is told. */
+/** Settled without an answer: their messages join no history, but the next run learns what they did. */
 const UNANSWERED: readonly RunStatus[] = ['failed', 'cancelled', 'timed_out', 'blocked'];
 /** How many of the latest such runs are read: a start must not read all runs of an agent that does nothing but fail. */
 const MAX_RUNS = 20;
@@ -74,7 +72,7 @@ const MAX_ARGUMENTS = 300;
  * The note about what earlier runs of a session did that ended without an answer, unless a note in the history is about
  * them; null when they did nothing. Reads nothing beyond the history where every earlier run completed. Results are
  * left out: what a tool returned never becomes the words of a user.
- * @param run the one that is to be told, with its place in the session
+ * @param run the run that learns of it, with its place in the session
  */
 export async function effectsNote(
   store: RunStore,
@@ -86,7 +84,7 @@ export async function effectsNote(
   if (run.sessionId === null || (run.sessionOrder ?? 0) - 1 <= answered) return null;
   const page = await store.list({ sessionId: run.sessionId, statuses: UNANSWERED, limit: 100 });
   const told = new Set(messages.flatMap((message) => (message.role === 'user' ? (message.runIds ?? []) : [])));
-  // What had ended before the latest completed run began was told to that one.
+  // What had ended before the latest completed run began was reported to that one.
   const since = latest?.startedAt ?? 0;
   const untold = page.items.filter(
     ({ id, totals, finishedAt }) => totals.results > 0 && (finishedAt ?? since) >= since && !told.has(id),
@@ -113,7 +111,7 @@ async function linesAbout(store: RunStore, fold: JournalFold, { id }: RunSummary
     const read = await readRunState(store, fold, id);
     return read ? effectsOf(read.state).map(lineAbout) : [];
   } catch (error) {
-    // Its own trouble: the session goes on without it.
+    // Its own trouble: the session continues without it.
     if (!AgentRunsError.is(error, 'JOURNAL_CORRUPT')) throw error;
     return ['- unknown: its journal cannot be read'];
   }

@@ -29,7 +29,7 @@ export interface ExitTransition {
   /** Not to be done earlier by the store's clock; absent = at any time. */
   notBefore?: number;
   /**
-   * What somebody else wrote that makes the run go on instead; read under its lock, so that nothing is missed.
+   * What others wrote that lets the run continue instead; read under its lock, so that nothing is missed.
    * @param fits how many of these entries, in order, the commit takes; the rest is for the next one
    */
   unlessContinued?: (locked: LockedRun, fits: (entries: readonly JournalEntry[]) => number) => ContinueInstead | null;
@@ -149,7 +149,7 @@ function continuing(exit: ExitTransition, continued: ContinueInstead): Transitio
   };
 }
 
-/** The writes that settle a run: its asks are withdrawn and its session goes on. */
+/** The writes that settle a run: its interactions are withdrawn and its session advances. */
 export function settlement(
   locked: LockedRun,
   verb: RunVerb,
@@ -159,7 +159,7 @@ export function settlement(
 ): RunWrites {
   const { run, now, session } = locked;
   const completed = verb === 'complete';
-  // A failed run may be retried, and still owes them an ear.
+  // A failed run may be retried, and still delivers them then.
   const inbox = verb === 'fail' ? [] : withdrawInbox(locked, entries);
   const settled: RunChange = {
     ...change,

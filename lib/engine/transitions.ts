@@ -82,7 +82,7 @@ export function changeStatus(
   return { change: { ...change, status: transition.to }, entries };
 }
 
-/** The run becomes claimable, and its next claim tells why. */
+/** The run becomes claimable, and its next claim journals the cause. */
 export function becomePending(
   { run }: LockedRun,
   verb: RunVerb,
@@ -104,9 +104,9 @@ export function becomePending(
 }
 
 /**
- * A stop that a caller wants of a run which somebody else executes is a note on the run's row, because the journal is
- * the owner's. It is journaled once, with who asked and why, under the lock of the row: by the owner's next
- * transaction, or by whoever takes it off the row before.
+ * A requested stop of a run that has an owner is a note on the run's row, because the journal is
+ * the owner's. It is journaled once, with its author and reason, under the lock of the row: by the owner's next
+ * transaction, or by the transition that takes it off the row before.
  * @returns the entry that the journal still lacks
  */
 export function pendingInterruptEntries({

@@ -11,7 +11,7 @@ export interface ApprovalToResolve {
   tool: string;
   callId: string;
   operationKey: string;
-  /** As they will be executed; of a method's own ask, what it wants approved. A copy. */
+  /** As they will be executed; of a method's own request, what it wants approved. A copy. */
   arguments: JsonObject;
   /** What a decision is bound to. */
   digest: string;
@@ -30,8 +30,8 @@ export interface ApprovalResolution {
 }
 
 /**
- * Decides approvals in the moment, without a person: asked once when a call or a method needs one, before anybody else
- * is told (again only when the process died before the answer was committed). What it decides is journaled like a
+ * Decides approvals in the moment, without a person: called once when a call or a method needs one, before it is listed
+ * for people (again only when the process died before the answer was committed). What it decides is journaled like a
  * person's decision; nothing is listed for people then.
  */
 export interface ApprovalResolver {
@@ -60,7 +60,7 @@ export interface ScreenedInput {
 export type InputVerdict = { refuse: string } | null;
 
 /**
- * Screens what people say to a run, before it is stored: prompts at `start`, steering at `steer`; never again on a
+ * Screens the input of a run, before it is stored: prompts at `start`, steering at `steer`; never again on a
  * resume. A refused prompt leaves a `blocked` run whose model was never called; a refused steering message is not
  * queued.
  */
@@ -86,9 +86,9 @@ export interface LifecycleEvent {
 }
 
 /**
- * Is told what this process committed, after the commit: each entry at most once, those of one run in the order of
- * their sequences, without content. An entry is not told at all when the process ends between the commit and the call,
- * or when the answer to the commit was lost; the sequences show the gap, and the run's events have the entry. An
+ * Receives what this process committed, after the commit: each entry at most once, those of one run in the order of
+ * their sequences, without content. An entry is not delivered at all when the process ends between the commit and the
+ * call, or when the answer to the commit was lost; the sequences show the gap, and the run's events have the entry. An
  * observer that throws or rejects is logged and changes nothing.
  */
 export interface RunObserver {

@@ -157,7 +157,7 @@ export interface TransitionRequest<T> {
    * is.
    */
   inboxRequestId?: string;
-  /** Do not wait for a row that somebody else holds: `busy` is returned. Default false. */
+  /** Do not wait for a row that another transaction holds: `busy` is returned. Default false. */
   skipLocked?: boolean;
   /**
    * Synchronous and pure; may be called again when the transaction is repeated. Throwing refuses: rolled back and
@@ -292,8 +292,8 @@ export interface InteractionQuery extends PageQuery {
 }
 
 /**
- * Counts from bounded queries; no ids, no content. A count may stop at a bound, which is then what it tells; of open
- * runs and asks it must not be below 10,000. What is told of a long journal may be an estimate.
+ * Counts from bounded queries; no ids, no content. A count may stop at a bound, which is then the figure; of open
+ * runs and interactions it must not be below 10,000. Figures of a long journal may be estimates.
  */
 export interface StoreMetrics {
   runsByStatus: Record<RunStatus, number>;
@@ -405,7 +405,7 @@ export abstract class RunStore {
   abstract session(sessionId: string): Promise<SessionRecord | null>;
   /**
    * Pending and queued runs, counted up to `upTo`.
-   * @param transaction of the host: counted on its connection, so that nobody who holds one waits for another
+   * @param transaction of the host: counted on its connection, so that a holder of one never waits for another
    */
   abstract countPending(upTo: number, transaction?: unknown): Promise<number>;
   abstract metrics(): Promise<StoreMetrics>;

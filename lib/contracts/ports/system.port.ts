@@ -37,8 +37,8 @@ export interface Digester {
 }
 
 /**
- * What the engine says to operators. `error`: somebody has to look; `warn`: the engine goes on by itself. Fields carry
- * ids and codes, never content; `stack` is what host code threw, as `thrownStack` tells it.
+ * The engine's log for operators. `error` needs an operator; after a `warn` the engine continues by itself. Fields
+ * carry ids and codes, never content; `stack` is what host code threw, as `thrownStack` formats it.
  */
 export interface EngineLog {
   debug(message: string, fields?: Record<string, unknown>): void;

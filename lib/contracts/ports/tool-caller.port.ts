@@ -35,7 +35,7 @@ export interface ToolContext {
    * Work that is journaled by its key and not repeated when the method is entered again: its result is returned from
    * the journal instead.
    * @returns what `work` returned in its JSON form, the first time too
-   * @param recovery what to do about a step that was cut in the middle; default the tool's policy. Only `safe` and
+   * @param recovery what to do about an interrupted step; default the tool's policy. Only `safe` and
    * `idempotent` steps are repeated.
    */
   step<T>(key: string, work: () => T | Promise<T>, options?: { recovery?: StepRecovery }): Promise<JsonOf<T>>;
@@ -103,7 +103,7 @@ export type ProbeResult =
 export interface ToolCaller {
   /** Validates and coerces; pure and stable. Never throws for bad arguments. */
   parse(args: JsonObject): Promise<ParsedArguments>;
-  /** Whether a person must decide; called once per call with a frozen copy. Null = no. A throw asks. */
+  /** Whether a person must decide; called once per call with a frozen copy. Null = no. A throw counts as yes. */
   approval(
     input: JsonObject,
     call: { runId: string; callId: string; actor: Actor | null },

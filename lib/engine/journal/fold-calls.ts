@@ -53,7 +53,7 @@ export function foldCall(state: RunState, entry: CallEntry): void {
       call.openAttempts -= 1;
       return reopen(state, call);
     case 'interaction.requested':
-      // One of the method itself is told by `tool.waiting`, which comes with it.
+      // One of the method itself comes with its `tool.waiting`.
       if (call.methodInteractions.some(({ interactionId }) => interactionId === entry.interactionId)) return;
       call.status = 'waiting';
       call.interactionId = entry.interactionId;

@@ -59,7 +59,9 @@ export class RunJournal {
   private pumping: Promise<void> | null = null;
   /** Appends were too large for one commit together. */
   private isSingly = false;
-  /** Counted and not written after all: with intents that were left out, or in a tool's transaction that was refused. */
+  /**
+   * Counted and not written after all: with intents that were left out, or in a tool's transaction that was refused.
+   */
   private readonly dropped: Counted = { turn: 0, results: 0 };
 
   constructor(
@@ -182,7 +184,7 @@ export class RunJournal {
         return offerIntents ? 'all' : 'results';
       } catch (error) {
         if (!offerIntents && AgentRunsError.is(error, 'SEQUENCE_CONFLICT')) {
-          // The batch with its intents has landed after all; where nobody can say so now, the results are offered
+          // The batch with its intents has landed after all; where the store cannot say so now, the results are offered
           // again.
           const stored = await this.isStored(all);
           if (stored === false) throw error;

@@ -20,16 +20,16 @@ export interface CallState {
   given: JsonObject;
   /** As it will be executed: what the schema made of them. */
   input: JsonObject;
-  /** What approvers changed about it, in the order in which they were asked. */
+  /** What approvers changed about it, in call order. */
   edits: ApprovalEdit[];
   approval: ApprovalVerdict | null;
   /** The call is itself a question: its answers are its result. */
   questions: Question[] | null;
-  /** The ask that decides whether it is begun; null = none yet. */
+  /** The interaction that decides whether it begins; null = none yet. */
   interactionId: string | null;
-  /** Asks of the method itself, in the order in which it made them. */
+  /** Interactions of the method itself, in the order in which it requested them. */
   methodInteractions: MethodInteraction[];
-  /** How often an ask about it was withdrawn with the run and made anew. */
+  /** How often an interaction about it was withdrawn with the run and requested anew. */
   withdrawn: number;
   /** Work inside the call that is not repeated (`context.step`), by its key. */
   steps: Map<string, StepState>;
@@ -57,7 +57,7 @@ export type StepState =
   | { status: 'completed'; output: JsonValue }
   | { status: 'failed'; error: RecordedError };
 
-/** An ask made inside a tool method. */
+/** An interaction requested inside a tool method. */
 export interface MethodInteraction {
   interactionId: string;
   kind: InteractionKind;
@@ -101,7 +101,7 @@ export interface RunState {
   /** The first operation whose recorded digest was another one. */
   drift: string | null;
   operations: Map<string, Operation>;
-  /** Model operations begun in this part; numbers the next one. */
+  /** Model operations begun in this generation; numbers the next one. */
   modelOperations: number;
   model: ModelState | null;
   calls: CallState[];
@@ -109,22 +109,22 @@ export interface RunState {
   finishReason: FinishReason | null;
   /** What the reply said with which the latest attempt failed for good; null where there is none. */
   failedText: string | null;
-  /** Replies in a row whose calls were cut off by the output limit. */
+  /** Replies in a row whose calls were truncated by the output limit. */
   truncatedReplies: number;
   callIds: Set<string>;
   /** What the run was first given, for a restart. */
   input: Message[];
-  /** Parts that were restarted, oldest first. */
+  /** Earlier generations, oldest first. */
   previousGenerations: PastGeneration[];
-  /** When this part was first claimed, and the totals it began with. */
+  /** When this generation was first claimed, and the totals it began with. */
   generationStart: { at: number | null; totals: RunTotals };
-  /** How this part ended; null while it is open. */
+  /** How this generation ended; null while it is open. */
   ended: { status: RunStatus; error: RunError | null; at: number } | null;
   /** Amounts granted to the budget. */
   grants: { amount: number; by: string; note?: string; at: number }[];
 }
 
-/** How an earlier part of the run ended, folded from its entries. */
+/** How an earlier generation of the run ended, folded from its entries. */
 export interface PastGeneration {
   status: RunStatus;
   output: JsonValue;
@@ -164,7 +164,7 @@ export function emptyState(runId: string): RunState {
   };
 }
 
-/** What an earlier part of a run came to, told when the next one begins. */
+/** How an earlier generation ended, known when the next one begins. */
 export function pastGeneration(state: RunState): PastGeneration {
   const { totals, generationStart, ended } = state;
   const text = latestText(state);
@@ -181,7 +181,7 @@ export function pastGeneration(state: RunState): PastGeneration {
   };
 }
 
-/** The text of the latest reply of this part; empty without one. */
+/** The text of the latest reply of this generation; empty without one. */
 export function latestText(state: RunState): string {
   if (state.failedText !== null) return state.failedText;
   for (let index = state.messages.length - 1; index >= state.historyLength; index--) {

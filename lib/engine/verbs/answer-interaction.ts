@@ -30,9 +30,9 @@ import { takeDecisions } from './waiting-runs.js';
 const PAGE = 100;
 
 /**
- * `respond`: an approval or a question is decided exactly once, by a holder of its role. What the person edited or
- * answered is validated before the store is asked; whether it may still be decided is decided under the run's lock, on
- * the store's clock.
+ * `respond`: an approval or a question is decided exactly once, by a holder of its role. Edits and answers are
+ * validated before the transaction; whether it may still be decided is decided under the run's lock, by the store's
+ * clock.
  */
 export class AnswerInteraction {
   constructor(
@@ -42,34 +42,34 @@ export class AnswerInteraction {
   ) {}
 
   /**
-   * @returns the ask as decided. @throws InteractionNotFoundError, ForbiddenError, AlreadyDecidedError,
+   * @returns the interaction as decided. @throws InteractionNotFoundError, ForbiddenError, AlreadyDecidedError,
    * InteractionExpiredError, InvalidAnswerError, InvalidArgumentsError
    */
   async respond(runId: string, interactionId: string, response: InteractionResponse): Promise<Interaction> {
     const id = requireId('runId', runId);
     const given = readResponse(response);
-    let asked = await this.find(id, requireId('interactionId', interactionId));
-    requireRole(asked, given.roles);
-    const decision = this.withoutSameArguments(asked, await this.fit(asked, given.decision));
-    requireFit('The response', decision, this.ports.options.maxPayloadBytes, { interactionId: asked.id });
-    while (asked.status === 'pending') {
-      const decided = await this.decideLocked(asked, decision);
+    let interaction = await this.find(id, requireId('interactionId', interactionId));
+    requireRole(interaction, given.roles);
+    const decision = this.withoutSameArguments(interaction, await this.fit(interaction, given.decision));
+    requireFit('The response', decision, this.ports.options.maxPayloadBytes, { interactionId: interaction.id });
+    while (interaction.status === 'pending') {
+      const decided = await this.decideLocked(interaction, decision);
       if (decided) return decided;
       // Taken up or withdrawn since it was read: what it has become answers.
-      asked = await this.find(id, asked.id);
+      interaction = await this.find(id, interaction.id);
     }
-    return this.decidedBefore(asked, decision);
+    return this.decidedBefore(interaction, decision);
   }
 
-  /** Null when somebody else's decision is in force already, and spent. */
-  private async decideLocked(asked: Interaction, decision: InteractionDecision): Promise<Interaction | null> {
+  /** Null when another decision is in force already, and spent. */
+  private async decideLocked(interaction: Interaction, decision: InteractionDecision): Promise<Interaction | null> {
     let decided: Interaction | null = null;
     await this.callers.moveFolded(
-      asked.runId,
+      interaction.runId,
       false,
       (locked, state) => {
-        const outcome = this.decide(locked, state, asked.id, decision);
-        decided = outcome.asked;
+        const outcome = this.decide(locked, state, interaction.id, decision);
+        decided = outcome.interaction;
         return outcome.moved;
       },
       ({ run }) => run.status === 'running',
@@ -83,19 +83,27 @@ export class AnswerInteraction {
     state: RunState,
     interactionId: string,
     decision: InteractionDecision,
-  ): { asked: Interaction | null; moved: RunWrites } {
-    const asked = locked.interactions.find(({ id }) => id === interactionId);
-    if (!asked) return { asked: null, moved: NOTHING };
-    if (asked.status !== 'pending') return { asked: this.decidedBefore(asked, decision), moved: NOTHING };
-    if (asked.expiresAt !== null && asked.expiresAt <= locked.now) throw refusal({ ...asked, status: 'expired' });
-    const decided: Interaction = { ...asked, status: statusOfDecision(decision), decision, decidedAt: locked.now };
-    return { asked: decided, moved: takeDecisions(locked, state, [decided], this.ports.options) };
+  ): { interaction: Interaction | null; moved: RunWrites } {
+    const interaction = locked.interactions.find(({ id }) => id === interactionId);
+    if (!interaction) return { interaction: null, moved: NOTHING };
+    if (interaction.status !== 'pending')
+      return { interaction: this.decidedBefore(interaction, decision), moved: NOTHING };
+    if (interaction.expiresAt !== null && interaction.expiresAt <= locked.now)
+      throw refusal({ ...interaction, status: 'expired' });
+    const decided: Interaction = {
+      ...interaction,
+      status: statusOfDecision(decision),
+      decision,
+      decidedAt: locked.now,
+    };
+    return { interaction: decided, moved: takeDecisions(locked, state, [decided], this.ports.options) };
   }
 
   /** The identical decision again is answered with the stored one, unless its run has withdrawn it. */
-  private decidedBefore(asked: Interaction, decision: InteractionDecision): Interaction {
-    if (asked.decision && asked.status !== 'cancelled' && this.same(asked.decision, decision)) return asked;
-    throw refusal(asked);
+  private decidedBefore(interaction: Interaction, decision: InteractionDecision): Interaction {
+    if (interaction.decision && interaction.status !== 'cancelled' && this.same(interaction.decision, decision))
+      return interaction;
+    throw refusal(interaction);
   }
 
   /** @throws InteractionNotFoundError, RunNotFoundError */
@@ -116,90 +124,92 @@ export class AnswerInteraction {
   /**
    * The decision as it will be stored: edited arguments parsed like a call's, answers checked against their questions.
    */
-  private async fit(asked: Interaction, given: InteractionDecision): Promise<InteractionDecision> {
+  private async fit(interaction: Interaction, given: InteractionDecision): Promise<InteractionDecision> {
     const isApproval = 'decision' in given;
-    if (isApproval !== (asked.kind === 'approval')) {
+    if (isApproval !== (interaction.kind === 'approval')) {
       const wanted =
-        asked.kind === 'approval' ? "decision 'approve' or 'deny'" : "action 'accept', 'decline' or 'cancel'";
+        interaction.kind === 'approval' ? "decision 'approve' or 'deny'" : "action 'accept', 'decline' or 'cancel'";
       throw invalidRequest([
         {
           field: isApproval ? 'decision' : 'action',
-          problem: `does not fit: interaction ${asked.id} is ${asked.kind === 'approval' ? 'an approval' : 'a question'} and takes ${wanted}`,
+          problem: `does not fit: interaction ${interaction.id} is ${interaction.kind === 'approval' ? 'an approval' : 'a question'} and takes ${wanted}`,
         },
       ]);
     }
     if (isApproval && given.decision === 'approve' && given.arguments) {
-      if (isApprovalGate(asked)) {
-        const edited = await this.parseEdited(asked, given.arguments);
+      if (isApprovalGate(interaction)) {
+        const edited = await this.parseEdited(interaction, given.arguments);
         const isChanged = this.canonical(edited) !== this.canonical(given.arguments);
         return { ...given, arguments: edited, ...(isChanged && { givenArguments: given.arguments }) };
       }
-      // What a method asked to approve in the middle of its work has no schema; but what it never showed it will not
-      // look for either.
-      if (Object.keys(asked.arguments ?? {}).length === 0)
+      // A method's own request has no schema, and the method does not look for arguments that it did not show.
+      if (Object.keys(interaction.arguments ?? {}).length === 0)
         throw new InvalidArgumentsError(
-          `Interaction ${asked.id} shows no arguments, so there are none to edit. Approve it as it is, or deny it with a note.`,
+          `Interaction ${interaction.id} shows no arguments, so there are none to edit. Approve it as it is, or deny it with a note.`,
         );
     }
     if (!isApproval && given.action === 'accept') {
-      const problems = answerProblems(asked.questions ?? [], given.answers);
+      const problems = answerProblems(interaction.questions ?? [], given.answers);
       if (problems.length > 0)
         throw new InvalidAnswerError(`The answers do not fit: ${problems.join('; ')}.`, { details: { problems } });
     }
     return given;
   }
 
-  /** Whoever sends back what was shown changed nothing, and the model is not told otherwise. */
-  private withoutSameArguments(asked: Interaction, decision: InteractionDecision): InteractionDecision {
+  /** Arguments sent back as they were shown are no edit. */
+  private withoutSameArguments(interaction: Interaction, decision: InteractionDecision): InteractionDecision {
     if (!('decision' in decision) || decision.decision !== 'approve' || !decision.arguments) return decision;
     const { arguments: edited, givenArguments: _, ...approval } = decision;
-    return this.canonical(edited) === this.canonical(asked.arguments) ? approval : decision;
+    return this.canonical(edited) === this.canonical(interaction.arguments) ? approval : decision;
   }
 
-  private async parseEdited(asked: Interaction, edited: JsonObject): Promise<JsonObject> {
-    const tool = await this.toolOf(asked);
+  private async parseEdited(interaction: Interaction, edited: JsonObject): Promise<JsonObject> {
+    const tool = await this.toolOf(interaction);
     if (!tool) {
       // Decided already: as it was given then, or a different decision.
-      if (asked.status !== 'pending') return edited;
+      if (interaction.status !== 'pending') return edited;
       throw new VersionUnavailableError(
-        `Edited arguments cannot be checked here: ${asked.agent}@${asked.version} with tool ${asked.tool}, as run ${asked.runId} uses it, is not registered in this process.`,
+        `Edited arguments cannot be checked here: ${interaction.agent}@${interaction.version} with tool ${interaction.tool}, as run ${interaction.runId} uses it, is not registered in this process.`,
       );
     }
-    const parsed = await parseCall(this.ports, tool, edited, fieldsOf(asked));
-    const problems = parsed.ok ? addedArguments(tool.inputSchema, edited, asked.arguments ?? {}) : parsed.problems;
+    const parsed = await parseCall(this.ports, tool, edited, fieldsOf(interaction));
+    const problems = parsed.ok
+      ? addedArguments(tool.inputSchema, edited, interaction.arguments ?? {})
+      : parsed.problems;
     if (!parsed.ok || problems.length > 0) {
       const told = firstProblems(problems);
       throw new InvalidArgumentsError(`The edited arguments are not valid: ${told.join('; ')}.`, {
         details: { problems: told },
       });
     }
-    if (tool.approval === 'rule' && asked.status === 'pending') await this.checkRule(asked, tool, parsed.input);
+    if (tool.approval === 'rule' && interaction.status === 'pending')
+      await this.checkRule(interaction, tool, parsed.input);
     return parsed.input;
   }
 
   /** As the run will execute it: another definition of the same version may check its arguments in another way. */
-  private async toolOf(asked: Interaction): Promise<ToolDefinition | undefined> {
-    const agent = this.ports.catalog.find(asked.agent, asked.version);
+  private async toolOf(interaction: Interaction): Promise<ToolDefinition | undefined> {
+    const agent = this.ports.catalog.find(interaction.agent, interaction.version);
     if (!agent) return undefined;
-    const { definitionHash } = await this.callers.load(asked.runId);
+    const { definitionHash } = await this.callers.load(interaction.runId);
     if (agent.hash !== definitionHash && agent.definitionChange === 'block') return undefined;
-    return agent.tools.find(({ name }) => name === asked.tool);
+    return agent.tools.find(({ name }) => name === interaction.tool);
   }
 
-  /** The rule sees the edited arguments too: it may demand another approver than the one the ask was for. */
-  private async checkRule(asked: Interaction, tool: ToolDefinition, input: JsonObject): Promise<void> {
-    const { actor } = await this.callers.load(asked.runId);
+  /** The rule sees the edited arguments too: it may demand another approver than the interaction is for. */
+  private async checkRule(interaction: Interaction, tool: ToolDefinition, input: JsonObject): Promise<void> {
+    const { actor } = await this.callers.load(interaction.runId);
     const verdict = await approvalOf(
       this.ports,
       tool,
       input,
-      { runId: asked.runId, callId: asked.callId ?? '', actor },
-      fieldsOf(asked),
+      { runId: interaction.runId, callId: interaction.callId ?? '', actor },
+      fieldsOf(interaction),
     );
     const role = verdict?.approverRole;
-    if (role === undefined || role === asked.approverRole) return;
+    if (role === undefined || role === interaction.approverRole) return;
     throw new InvalidArgumentsError(
-      `The edited arguments need an approver with role ${role}; this ask is for ${asked.approverRole ?? 'anybody'}. Deny it and let the model call again.`,
+      `The edited arguments need an approver with role ${role}; this interaction is for ${interaction.approverRole ?? 'anybody'}. Deny it and let the model call again.`,
       { details: { approverRole: role } },
     );
   }
@@ -219,7 +229,7 @@ function asGiven(decision: InteractionDecision): JsonObject {
   return { ...rest, ...(givenArguments && { arguments: givenArguments }) };
 }
 
-/** Before anything is told about the ask: also to whoever repeats a decision. */
+/** Before anything about the interaction is disclosed, also where a decision is repeated. */
 function requireRole({ id, approverRole }: Interaction, roles: readonly string[] | null): void {
   if (approverRole === null || roles === null || roles.includes(approverRole)) return;
   throw new ForbiddenError(`Interaction ${id} is decided by holders of the role ${approverRole}.`, {
@@ -227,12 +237,12 @@ function requireRole({ id, approverRole }: Interaction, roles: readonly string[]
   });
 }
 
-function refusal(asked: Interaction): Error {
-  const details = { interactionId: asked.id, status: asked.status, decision: asked.decision };
-  if (asked.status === 'expired')
-    return new InteractionExpiredError(`Interaction ${asked.id} expired before it was decided.`, { details });
-  const by = asked.decision ? ` by ${asked.decision.by}` : '';
-  return new AlreadyDecidedError(`Interaction ${asked.id} is ${asked.status}${by} already.`, { details });
+function refusal(interaction: Interaction): Error {
+  const details = { interactionId: interaction.id, status: interaction.status, decision: interaction.decision };
+  if (interaction.status === 'expired')
+    return new InteractionExpiredError(`Interaction ${interaction.id} expired before it was decided.`, { details });
+  const by = interaction.decision ? ` by ${interaction.decision.by}` : '';
+  return new AlreadyDecidedError(`Interaction ${interaction.id} is ${interaction.status}${by} already.`, { details });
 }
 
 function fieldsOf({ runId, operationKey }: Interaction): { runId: string; operation: string } {

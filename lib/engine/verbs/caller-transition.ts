@@ -16,7 +16,7 @@ import type { Unanswered } from '../unanswered.js';
 const MAX_READS = 5;
 
 /**
- * How a caller's verb moves a run: one locked transition, told after its commit. The verbs decide; legality is the
+ * How a caller's verb moves a run: one locked transition, published after its commit. The verbs decide; legality is the
  * table's; what happens next is a claim's business, here or in another process.
  */
 export class CallerTransition {
@@ -93,7 +93,7 @@ export class CallerTransition {
     return (await requireRunState(this.ports.store, this.fold, runId)).state.input;
   }
 
-  /** @throws VersionUnavailableError when nobody alive can execute the run */
+  /** @throws VersionUnavailableError when no live worker can execute the run */
   async requireExecutable(run: RunRecord): Promise<void> {
     const workers = await this.ports.store.liveWorkers();
     const own = this.ports.options.worker ? this.ports.catalog.offers() : [];
@@ -109,7 +109,7 @@ export class CallerTransition {
 }
 
 /**
- * Asks the guardrail about what somebody says to a run. Null alone lets it pass: an answer that is no verdict refuses
+ * Asks the guardrail about the input of a run. Null alone lets it pass: an answer that is no verdict refuses
  * too.
  * @returns why it is refused; null when it is not
  */

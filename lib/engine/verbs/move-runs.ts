@@ -54,7 +54,7 @@ export class MoveRuns {
   }
 
   /**
-   * A suspended run → `pending`. An active run without a live owner is left to whoever claims it; a live owner refuses
+   * A suspended run → `pending`. An active run without a live owner is left to its next claim; a live owner refuses
    * unless taken over.
    * @throws RunLeasedError, OpenInteractionsError, VersionUnavailableError, IllegalTransitionError
    */
@@ -151,7 +151,7 @@ export class MoveRuns {
 
 // ---- deciders ----
 
-/** Its owner takes it up; the first who asks is the one who asked. */
+/** The owner takes it up; a second request changes nothing. */
 function noteInterrupt({ run, now }: LockedRun, note: CallerNote): RunWrites {
   if (run.interruptRequest) return NOTHING;
   return { run: { change: { interruptRequest: { at: now, ...note, journaled: false } }, entries: [] } };
@@ -206,7 +206,7 @@ function decideResume(locked: LockedRun, given: Given<typeof RESUME.fields>): Ru
 }
 
 /**
- * An active run without an owner is left to whoever claims it, but a limit that comes with the request holds at once.
+ * An active run without an owner is left to its next claim, but a limit that comes with the request holds at once.
  */
 function keepLimit(locked: LockedRun, maxTotalTokens: number | null, note: CallerNote): RunWrites {
   if (maxTotalTokens === null) return NOTHING;
@@ -222,7 +222,7 @@ function limitReplaced({ run, now }: LockedRun, maxTotalTokens: number, { by }: 
 }
 
 /**
- * The given limit replaces the stored one at once; without anything left the run goes on waiting, and asks for nothing.
+ * The given limit replaces the stored one at once; without anything left the run keeps waiting.
  */
 function decideNewLimit(locked: LockedRun, maxTotalTokens: number, note: CallerNote): RunWrites {
   const { run, now } = locked;

@@ -30,7 +30,7 @@ export function decideRetry(locked: LockedRun, { maxTurns, ...note }: RetryOptio
   };
 }
 
-/** A new part; attempt and sequence go on rising, the part before is never rewritten. */
+/** A new generation; attempt and sequence keep rising, and the generation before is never rewritten. */
 export function decideRestart(locked: LockedRun, messages: Message[], { maxTurns, ...note }: RetryOptions): RunWrites {
   const { run, now } = locked;
   requireVerb(run, 'restart');
@@ -49,7 +49,7 @@ export function decideRestart(locked: LockedRun, messages: Message[], { maxTurns
     finishedAt: null,
     activeMs: 0,
     interruptRequest: null,
-    // One that has passed would end the new part before it began.
+    // One that has passed would end the new generation before it began.
     ...(run.deadlineAt !== null && run.deadlineAt <= now && { deadlineAt: null }),
   };
   return {
@@ -61,7 +61,7 @@ export function decideRestart(locked: LockedRun, messages: Message[], { maxTurns
 
 /**
  * A settled run may come back to its session only while no later run has started there. A completed one leaves the
- * history until it has completed anew: its messages are no longer those that the session ended with, and nobody may be
+ * history until it has completed anew: its messages are no longer those that the session ended with, and no run may be
  * built on them meanwhile.
  */
 function takeHeadAgain({ run, session }: LockedRun, verb: RunVerb): Pick<RunWrites, 'session'> {

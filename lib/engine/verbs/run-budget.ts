@@ -25,7 +25,7 @@ export class RunBudget {
   ) {}
 
   /**
-   * Adds to the limit of a run that waits for budget, which goes on once the limit exceeds what it has consumed.
+   * Adds to the limit of a run that waits for budget, which continues once the limit exceeds what it has consumed.
    * @param amount tokens; default what is missing
    * @throws IllegalTransitionError when the run does not wait for budget
    */

@@ -14,7 +14,7 @@ import { emptyState, type RunState } from '../journal/run-state.js';
 import type { StartInput } from '../requests/read-requests.js';
 import { recordedFailure } from '../values/recorded-error.js';
 
-/** A run that is to be created, and everything decided about it before the store is asked. */
+/** A run that is to be created, and everything decided about it before the store is called. */
 export interface Draft {
   id: string;
   agent: AgentDefinition;

@@ -12,7 +12,6 @@ export function hasBudgetLeft(run: RunRecord, limit: number | null): boolean {
 }
 
 /**
- * A `waiting` run wakes when the last of the things it waits for is there, and not before.
  * What a waiting run writes when one of its reasons is gone but others are left; null when none is left.
  * @param gone the reason that has been met
  */
@@ -31,8 +30,8 @@ export interface DecidedOptions {
 }
 
 /**
- * Decisions entering a run: by a person or by time. Pure. With an owner, only the interaction's own row is written, and the
- * owner takes it up; without one, the entry and the wake-up are part of the same transaction.
+ * Decisions entering a run: by a person or by time. Pure. With an owner, only the interaction's own row is written, and
+ * the owner takes it up; without one, the entry and the wake-up are part of the same transaction.
  *
  * @param decided interactions that were pending under this lock, with their decisions
  */
@@ -57,8 +56,8 @@ export function takeDecisions(
 }
 
 /**
- * A waiting run whose interactions are all decided, and that was not woken. Nothing else is journaled: its decisions are
- * already.
+ * A waiting run whose interactions are all decided, and that was not woken. Nothing else is journaled: its decisions
+ * are already.
  */
 export function wakeAnswered(locked: LockedRun, options: DecidedOptions): RunWrites {
   const { run, now } = locked;
