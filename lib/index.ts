@@ -12,9 +12,9 @@ export type {
 export type { AgentDefaults } from './discovery/registration-settings.js';
 
 // Decorators
-export { Agent } from './decorators/agent.decorator.js';
+export { Agent } from './decorators/provider.decorators.js';
 export type { AgentLimits, AgentOptions, ModelRetryOptions, ToolReference } from './decorators/agent.options.js';
-export { AgentTool } from './decorators/agent-tool.decorator.js';
+export { AgentTool } from './decorators/tool.decorators.js';
 export type {
   AgentToolDecorator,
   AgentToolOptions,
@@ -22,18 +22,18 @@ export type {
   ApprovalRule,
 } from './decorators/agent-tool.options.js';
 export type { JsonSchema, ToolInputOf, ToolSchemaSource, ToolValueOf } from './decorators/tool-value.js';
-export type { StandardIssue, StandardResult, StandardSchema } from './decorators/standard-schema.js';
-export { RecoverTool } from './decorators/recover-tool.decorator.js';
-export { ObserveRuns } from './decorators/observe-runs.decorator.js';
-export { ResolveApprovals } from './decorators/resolve-approvals.decorator.js';
-export { ScreenInput } from './decorators/screen-input.decorator.js';
+export type { StandardIssue, StandardResult, StandardSchema } from './decorators/tool-value.js';
+export { RecoverTool } from './decorators/tool.decorators.js';
+export { ObserveRuns } from './decorators/provider.decorators.js';
+export { ResolveApprovals } from './decorators/provider.decorators.js';
+export { ScreenInput } from './decorators/provider.decorators.js';
 export { InjectRunStore } from './decorators/inject-run-store.decorator.js';
 
 // Tools that are built in
 export { ASK_USER } from './engine/ask-user-tool.js';
 
 // What tools get and give
-export { didNotHappen, happened, outcomeUnknown } from './tools/probe-outcomes.js';
+export { didNotHappen, happened, outcomeUnknown } from './tools/nest-tool-caller.js';
 export type {
   ApprovalGiven,
   ApprovalRequest,
@@ -212,8 +212,8 @@ export {
 // Errors
 export { AgentRunsError } from './errors/agent-runs.error.js';
 export type { AgentRunsErrorOptions, ErrorFamily } from './errors/agent-runs.error.js';
-export { ERROR_CODES } from './errors/error-code.js';
-export type { ErrorCode } from './errors/error-code.js';
+export { ERROR_CODES } from './errors/agent-runs.error.js';
+export type { ErrorCode } from './errors/agent-runs.error.js';
 export { InvalidConfigurationError } from './errors/configuration.errors.js';
 export {
   AgentNotFoundError,

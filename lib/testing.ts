@@ -8,8 +8,8 @@ export type {
   ScriptedPlace,
   ScriptedStep,
 } from './model/scripted/script-step.js';
-export { promptScript } from './model/scripted/prompt-script.js';
-export type { PromptScript } from './model/scripted/prompt-script.js';
+export { promptScript } from './model/scripted/script-step.js';
+export type { PromptScript } from './model/scripted/script-step.js';
 export { TRANSCRIPT_CHECKS } from './model/scripted/transcript-problems.js';
 export type { TranscriptCheck } from './model/scripted/transcript-problems.js';
 export { AgentRunsMemoryModule } from './module/memory/agent-runs-memory.module.js';

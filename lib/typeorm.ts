@@ -1,7 +1,7 @@
 /** `nestjs-agent-runs/typeorm`: runs in the host's own database. */
 export { AgentRunsTypeOrmModule } from './module/typeorm/agent-runs-typeorm.module.js';
 export type { AgentRunsTypeOrmOptions } from './module/typeorm/agent-runs-typeorm.module.js';
-export type { StartContext, ToolContext } from './module/typeorm/transaction-types.js';
+export type { StartContext, ToolContext } from './module/typeorm/agent-runs-typeorm.module.js';
 export { TypeOrmRunStore } from './stores/typeorm/typeorm-run.store.js';
 export type { TypeOrmRunStoreOptions } from './stores/typeorm/typeorm-run.store.js';
 export { agentRunsEntities } from './stores/typeorm/agent-runs-entities.js';

@@ -1,5 +1,4 @@
 import type { JsonObject, JsonValue } from '../contracts/json.js';
-import type { StandardSchema } from './standard-schema.js';
 
 /** JSON Schema as a plain object; `{}` means a tool without arguments. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -96,3 +95,21 @@ type IsPresent<K, Property, S> = S extends { required: readonly (infer Required)
 type HasDefault<Property> = Property extends { default: unknown } ? true : false;
 
 type Merged<T> = { [K in keyof T]: T[K] };
+
+/** A schema of any library that follows Standard Schema v1 (https://standardschema.dev): Zod, Valibot, ArkType … */
+export interface StandardSchema<Input = unknown, Output = Input> {
+  readonly '~standard': {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>;
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+  };
+}
+
+export type StandardResult<Output> =
+  { readonly value: Output; readonly issues?: undefined } | { readonly issues: readonly StandardIssue[] };
+
+export interface StandardIssue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}

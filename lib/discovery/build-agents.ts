@@ -1,19 +1,19 @@
-/** From what the explorer found to agent definitions; everything wrong with them becomes a problem. */
-import type { AgentDefinition, Instructions } from '../contracts/agent-definition.js';
+import type { AgentDefinition, Instructions, ToolDefinition } from '../contracts/agent-definition.js';
 import { isIdentifier } from '../contracts/text.js';
-import type { ModelClient } from '../contracts/ports/model-client.port.js';
+import type { ModelClient, ModelSettings, ToolChoice } from '../contracts/ports/model-client.port.js';
 import { formatValue } from '../contracts/read-options.js';
 import type { AgentOptions } from '../decorators/agent.options.js';
 import type { RegisteredAgent } from './agent.registry.js';
 import { type ReadDefaults, readAgentLimits, readDefaults, readToolChoice } from './agent-options.js';
-import { definitionHash } from './definition-hash.js';
 import { compareVersions, isDottedVersion } from './dotted-version.js';
 import type { ProblemList } from './problem-list.js';
-import type { ToolStock } from './registered-tool.js';
+import { selectTools, type ToolStock } from './tool-catalog.js';
 import type { ExploredAgent } from './registration.explorer.js';
 import type { RegistrationSettings } from './registration-settings.js';
-import { selectTools } from './tool-selection.js';
+import type { JsonObject, JsonValue } from '../contracts/json.js';
+import type { Digester } from '../contracts/ports/system.port.js';
 
+/** Makes definitions of the agents that the explorer found; everything wrong with them becomes a problem. */
 export function buildAgents(
   explored: readonly ExploredAgent[],
   tools: ToolStock,
@@ -112,4 +112,52 @@ function checkModel(
     `${subject} uses the model ${formatValue(name)}, which does not exist. Models given to AgentRunsModule: ${Object.keys(models).join(', ') || 'none'}.`,
   );
   return undefined;
+}
+
+export interface HashedAgent {
+  instructions: Instructions;
+  modelName: string;
+  modelSettings?: ModelSettings;
+  toolChoice?: ToolChoice;
+  tools: readonly Omit<ToolDefinition, 'caller' | 'timeoutMs' | 'transactionTimeoutMs'>[];
+}
+
+/**
+ * The hash over everything an agent's behaviour depends on, and over nothing that only limits it: raising a timeout must not strand runs.
+ * Neither the order of tools nor that of keys and `required` lists matters.
+ */
+export function definitionHash(agent: HashedAgent, digester: Digester): string {
+  const tools = agent.tools
+    .map(({ name, version, description, recovery, approval, inputSchema, outputSchema }) => ({
+      tool: `${name}@${version}`,
+      description,
+      recovery,
+      approval,
+      input: withSortedRequired(inputSchema),
+      output: withSortedRequired(outputSchema),
+    }))
+    .sort((a, b) => (a.tool < b.tool ? -1 : 1));
+  const { maxOutputTokens: _limit, ...settings } = agent.modelSettings ?? {};
+  return digester.digest(
+    digester.canonical({
+      // A function has no text that means the same after another build; what it returned is in the journal of each run.
+      instructions: typeof agent.instructions === 'string' ? agent.instructions : { function: true },
+      model: agent.modelName,
+      tools,
+      ...(Object.keys(settings).length > 0 && { settings }),
+      ...(agent.toolChoice && { toolChoice: agent.toolChoice }),
+    }),
+  );
+}
+
+/** `required` is a set in JSON Schema; generators list it in the order of declaration. */
+function withSortedRequired(schema: JsonValue): JsonValue {
+  if (Array.isArray(schema)) return schema.map(withSortedRequired);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const sorted: JsonObject = {};
+  for (const [key, value] of Object.entries(schema)) {
+    const isNameList = key === 'required' && Array.isArray(value) && value.every((item) => typeof item === 'string');
+    sorted[key] = isNameList ? [...value].sort() : withSortedRequired(value);
+  }
+  return sorted;
 }

@@ -9,13 +9,12 @@ import { NestToolCaller } from '../tools/nest-tool-caller.js';
 import { compileToolSchema } from '../tools/schema/compile-tool-schema.js';
 import type { ToolSchema } from '../tools/schema/tool-schema.js';
 import type { ToolEnhancerResolver, ToolEnhancers } from '../tools/tool-enhancers.js';
-import { methodOf, placeOf, type ToolHost } from '../tools/tool-host.js';
-import { prepareParameters, type ToolParameters } from '../tools/tool-parameters.js';
+import { methodOf, placeOf, prepareParameters, type ToolHost, type ToolParameters } from '../tools/tool-host.js';
 import { type PipelineCreators, ToolPipeline } from '../tools/tool-pipeline.js';
 import { readDefaults } from './agent-options.js';
 import { compareVersions, isDottedVersion } from './dotted-version.js';
 import type { ProblemList } from './problem-list.js';
-import { type RegisteredTool, toolIdentity, type ToolStock } from './registered-tool.js';
+import { type RegisteredTool, toolIdentity, type ToolStock } from './tool-catalog.js';
 import type { Exploration, ExploredProbe, ExploredTool } from './registration.explorer.js';
 import type { RegistrationSettings } from './registration-settings.js';
 

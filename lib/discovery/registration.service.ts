@@ -7,7 +7,7 @@ import type { RegisteredAgent } from './agent.registry.js';
 import { buildAgents } from './build-agents.js';
 import { buildTools } from './build-tools.js';
 import type { ProblemList } from './problem-list.js';
-import type { RegisteredTool } from './registered-tool.js';
+import type { RegisteredTool } from './tool-catalog.js';
 import { RegistrationExplorer } from './registration.explorer.js';
 import type { RegistrationSettings } from './registration-settings.js';
 

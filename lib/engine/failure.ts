@@ -1,7 +1,6 @@
 import type { Clock, IdSource } from '../contracts/ports/system.port.js';
 import { backoff } from '../contracts/policies.js';
-import { AgentRunsError } from '../errors/agent-runs.error.js';
-import type { ErrorCode } from '../errors/error-code.js';
+import { AgentRunsError, type ErrorCode } from '../errors/agent-runs.error.js';
 
 /** What an error means for the work in which it was thrown. */
 export type Failure =

@@ -5,7 +5,7 @@ import type { RunRecord } from '../contracts/run.js';
 import type { EnginePorts } from './engine-ports.js';
 import { lifecycleFacts } from './run-presenter.js';
 import type { RunSignals } from './run-signals.js';
-import { thrownStack } from './values/thrown-stack.js';
+import { thrownStack } from './values/recorded-error.js';
 
 /**
  * Tells what was committed, after its commit, in order per run (I2). A failing observer is logged and changes nothing;

@@ -16,8 +16,7 @@ import type { RunState } from './journal/run-state.js';
 import { nextAction, type NextAction } from './next-action.js';
 import { effectsNote, readHistory } from './sessions.js';
 import { changeStatus, NOTHING, type Transitions } from './transitions.js';
-import { recordedText } from './values/recorded-error.js';
-import { thrownMessage } from './values/thrown-value.js';
+import { recordedText, thrownMessage } from './values/recorded-error.js';
 
 interface Prepared {
   state: RunState;

@@ -13,8 +13,7 @@ import type { LifecyclePublisher } from './lifecycle-publisher.js';
 import { RunClaimer } from './run-claimer.js';
 import type { RunWaits } from './run-waits.js';
 import type { Transitions } from './transitions.js';
-import { recordedError, recordedText } from './values/recorded-error.js';
-import { thrownMessage } from './values/thrown-value.js';
+import { recordedError, recordedText, thrownMessage } from './values/recorded-error.js';
 
 /** How long a shutdown still waits for calls in flight that it has aborted. */
 const ABORT_GRACE_MS = 1_000;

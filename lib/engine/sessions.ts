@@ -6,7 +6,7 @@ import { AgentRunsError } from '../errors/agent-runs.error.js';
 import { effectsOf, type Effect } from './journal/run-state.js';
 import type { JournalFold } from './journal/fold-journal.js';
 import { readRunState } from './journal/read-whole-journal.js';
-import { truncateText } from './values/truncate-text.js';
+import { truncateText } from './values/plain-text.js';
 import { changeStatus } from './transitions.js';
 
 /**

@@ -7,7 +7,7 @@ import { transitionOf, type RunVerb } from '../contracts/run-transitions.js';
 import { BrokenStoreError, FencedError } from '../errors/store.errors.js';
 import { advanceSession } from './sessions.js';
 import { changeStatus } from './transitions.js';
-import { countThatFits } from './values/commit-size.js';
+import { countThatFits } from './values/json-domain.js';
 
 /** What an attempt writes in a transaction of its own: it leaves, or it stays and writes what an append cannot. */
 export interface ExitTransition {

@@ -11,9 +11,9 @@ import {
 import { HttpAdapterHost, LazyModuleLoader, ModuleRef, ModulesContainer } from '@nestjs/core';
 import type { RunObserver } from '../contracts/ports/host.port.js';
 import { RunStore } from '../contracts/ports/run-store.port.js';
-import { AGENT_RUNS_STORE } from '../decorators/agent-runs-store.tokens.js';
+import { AGENT_RUNS_STORE } from '../decorators/inject-run-store.decorator.js';
 import { AgentRegistry } from '../discovery/agent.registry.js';
-import type { RegisteredTool } from '../discovery/registered-tool.js';
+import type { RegisteredTool } from '../discovery/tool-catalog.js';
 import { RegistrationService } from '../discovery/registration.service.js';
 import { askUserTool } from '../engine/ask-user-tool.js';
 import { endedWithin } from '../engine/timed-call.js';
@@ -21,10 +21,8 @@ import type { Engine } from '../engine/engine.js';
 import { ProblemList } from '../discovery/problem-list.js';
 import { InvalidConfigurationError } from '../errors/configuration.errors.js';
 import { maxPayloadIn } from '../engine/engine-ports.js';
-import type { JobTrigger } from '../schedule/job-trigger.js';
-import { recoveryJobs } from '../schedule/recovery-jobs.js';
-import type { RunJob } from '../schedule/run-job.js';
-import { findTrigger } from '../schedule/scheduler-trigger.js';
+import { findTrigger, type JobTrigger } from '../schedule/job-trigger.js';
+import { recoveryJobs, type RunJob } from '../schedule/run-job.js';
 import {
   AGENT_RUNS_ENGINE,
   AGENT_RUNS_OBSERVERS,
@@ -32,14 +30,18 @@ import {
   AGENT_RUNS_STORE_CHECK,
   type StoreCheck,
 } from './agent-runs-module.tokens.js';
-import { afterBootstrapHooks, afterLazyLoads } from './boot-completion.js';
+import {
+  afterBootstrapHooks,
+  afterLazyLoads,
+  endByRepeatedSignal,
+  keepProcessAlive,
+  stopListening,
+  watchShutdownHooks,
+} from './process-life.js';
 import { checkStore, refuseForgetfulStore, refuseSecondModule } from './boot-checks.js';
-import { DiagnosticsChannelObserver } from './diagnostics-channel-observer.js';
+import { DiagnosticsChannelObserver, RedactingObserver } from './redacting-observer.js';
 import type { ModuleSettings } from './module-settings.js';
-import { endByRepeatedSignal, keepProcessAlive, stopListening } from './process-end.js';
-import { RedactingObserver } from './redacting-observer.js';
-import { watchShutdownHooks } from './shutdown-hooks-watch.js';
-import { startUpLine } from './start-up-line.js';
+import { startUpLine } from './nest-engine-log.js';
 
 /** How long callers whose request has been committed may take to be answered, before the store closes. */
 const LAST_ANSWERS_MS = 1_000;

@@ -2,7 +2,7 @@ import { type ConfigurableModuleAsyncOptions, type DynamicModule, Module, type P
 import { DiscoveryModule } from '@nestjs/core';
 import type { RunObserver } from '../contracts/ports/host.port.js';
 import { RunStore } from '../contracts/ports/run-store.port.js';
-import { AGENT_RUNS_STORE } from '../decorators/agent-runs-store.tokens.js';
+import { AGENT_RUNS_STORE } from '../decorators/inject-run-store.decorator.js';
 import { AgentRegistry } from '../discovery/agent.registry.js';
 import { RegistrationExplorer } from '../discovery/registration.explorer.js';
 import { RegistrationService } from '../discovery/registration.service.js';
@@ -12,10 +12,7 @@ import { RunRecovery } from '../engine/run-recovery.js';
 import { RunWorker } from '../engine/run-worker.js';
 import { InvalidConfigurationError } from '../errors/configuration.errors.js';
 import { MemoryRunStore } from '../stores/memory/memory-run.store.js';
-import { AsyncRunScope } from '../system/async-run-scope.js';
-import { Sha256Digester } from '../system/sha256-digester.js';
-import { SystemClock } from '../system/system-clock.js';
-import { SystemIdSource } from '../system/system-id-source.js';
+import { AsyncRunScope, Sha256Digester, SystemClock, SystemIdSource } from '../system/system-ports.js';
 import { AgentRunsFeatureModule, type AgentRunsFeatureOptions } from './agent-runs-feature.module.js';
 import { AgentRunsLifecycle } from './agent-runs-lifecycle.service.js';
 import {
@@ -29,9 +26,10 @@ import {
   AGENT_RUNS_OBSERVERS,
   AGENT_RUNS_SETTINGS,
   AGENT_RUNS_STRUCTURE,
+  ConfigurableModuleClass,
+  MODULE_OPTIONS_TOKEN,
 } from './agent-runs-module.tokens.js';
-import { refuseStartsBeforeDiscovery } from './boot-completion.js';
-import { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } from './configurable-module.js';
+import { refuseStartsBeforeDiscovery } from './process-life.js';
 import { type ModuleSettings, resolveSettings } from './module-settings.js';
 import { NestEngineLog } from './nest-engine-log.js';
 

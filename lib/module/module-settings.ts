@@ -19,8 +19,7 @@ import {
 import { ProblemList } from '../discovery/problem-list.js';
 import type { AgentDefaults } from '../discovery/registration-settings.js';
 import { DEFAULT_ENGINE_OPTIONS, type EngineOptions } from '../engine/engine-ports.js';
-import { type JobSchedule, parseJobSchedule } from '../schedule/job-schedule.js';
-import type { RecoverySchedules } from '../schedule/recovery-jobs.js';
+import { type JobSchedule, parseJobSchedule, type RecoverySchedules } from '../schedule/run-job.js';
 import {
   type AgentRunsModuleOptions,
   type AgentRunsModuleStructure,

@@ -1,7 +1,12 @@
-/** The engine's words to operators, through the host's Nest `Logger`. Fields are ids and codes, never content. */
 import { Logger } from '@nestjs/common';
 import type { EngineLog } from '../contracts/ports/system.port.js';
-import { redacted } from './redacted.js';
+import { redacted } from './redacting-observer.js';
+import type { AgentCatalog } from '../contracts/agent-definition.js';
+import { scheduleText } from '../schedule/run-job.js';
+import type { JobTrigger } from '../schedule/job-trigger.js';
+import type { ModuleSettings } from './module-settings.js';
+
+/** The engine's words to operators, through the host's Nest `Logger`. Fields are ids and codes, never content. */
 
 type Fields = Record<string, unknown>;
 
@@ -39,4 +44,25 @@ export class NestEngineLog implements EngineLog {
 function text(value: unknown): string {
   const plain = typeof value === 'string' ? value : (JSON.stringify(value) as string | undefined);
   return (plain ?? String(value)).replaceAll(/[\p{Cc}\u2028\u2029]/gu, ' ');
+}
+
+/** The one line that says what this process is. */
+export function startUpLine(
+  store: string,
+  catalog: AgentCatalog,
+  { engine, schedules }: ModuleSettings,
+  trigger: JobTrigger | null,
+): string {
+  const agents = catalog.all().map(({ name, version }) => `${name}@${version}`);
+  const worker = engine.worker
+    ? `on (${engine.maxConcurrentRuns} runs at a time, lease ${seconds(engine.leaseMs)}, poll ${seconds(engine.pollMs)})`
+    : 'off';
+  const jobs = trigger
+    ? `by ${trigger.kind} (reconcile ${scheduleText(schedules.reconcile)}, backoff ${scheduleText(schedules.backoff)}, expire ${scheduleText(schedules.expire)})`
+    : 'none';
+  return `Store ${store}; agents ${agents.join(', ') || 'none'}; worker ${worker}; jobs ${jobs}`;
+}
+
+function seconds(ms: number): string {
+  return ms % 1_000 === 0 ? `${ms / 1_000}s` : `${ms}ms`;
 }

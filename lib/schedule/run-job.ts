@@ -1,9 +1,13 @@
+import { validateCronExpression } from 'cron';
+import type { Clock, EngineLog, IdSource } from '../contracts/ports/system.port.js';
+import { type Duration, LONGEST_TIMER_MS, parseDuration } from '../contracts/duration.js';
+import { InvalidConfigurationError } from '../errors/configuration.errors.js';
+import type { RunRecovery } from '../engine/run-recovery.js';
+
 /**
  * One recurring piece of work. Ticks never overlap within this process, are jittered so that processes started together do not ask the database together,
  * log their failures and never throw. Correctness does not depend on any of this: leases decide.
  */
-import type { Clock, EngineLog, IdSource } from '../contracts/ports/system.port.js';
-import type { JobSchedule } from './job-schedule.js';
 
 export interface RunJobParts {
   /** As in the scheduler's registry, e.g. `agent-runs:reconcile`. */
@@ -64,4 +68,71 @@ export class RunJob {
       };
     });
   }
+}
+
+/** When a job runs: every so often, or by a cron expression. */
+
+export type JobSchedule = { readonly everyMs: number } | { readonly cron: string };
+
+/**
+ * @param value a duration (`30s`, 30000) or a cron expression with five or six fields
+ * @throws InvalidConfigurationError when it is neither
+ */
+export function parseJobSchedule(value: Duration | string, option: string): JobSchedule {
+  if (typeof value === 'string' && value.trim().includes(' ')) {
+    const { valid, error } = validateCronExpression(value);
+    if (valid) return { cron: value };
+    throw new InvalidConfigurationError([
+      `${option} is ${JSON.stringify(value)}, which is no cron expression: ${error?.message ?? 'unreadable'}.`,
+    ]);
+  }
+  const everyMs = durationOf(value, option);
+  if (everyMs > LONGEST_TIMER_MS) {
+    throw new InvalidConfigurationError([
+      `${option} is longer than 24 days. Give a shorter duration or a cron expression.`,
+    ]);
+  }
+  return { everyMs };
+}
+
+function durationOf(value: Duration | string, option: string): number {
+  try {
+    return parseDuration(value, option);
+  } catch (cause) {
+    throw new InvalidConfigurationError(
+      [
+        `${option} is ${typeof value === 'number' ? String(value) : JSON.stringify(value)}, which is neither a duration ('30s', 30000) nor a cron expression ('*/30 * * * * *').`,
+      ],
+      cause,
+    );
+  }
+}
+
+/** For people: `every 30s`. */
+export function scheduleText(schedule: JobSchedule): string {
+  if ('cron' in schedule) return `at ${schedule.cron}`;
+  const { everyMs } = schedule;
+  return `every ${everyMs % 1_000 === 0 ? `${everyMs / 1_000}s` : `${everyMs}ms`}`;
+}
+
+/** The jobs of this package and what they call. */
+
+export interface RecoverySchedules {
+  reconcile: JobSchedule;
+  backoff: JobSchedule;
+  expire: JobSchedule;
+}
+
+export function recoveryJobs(
+  recovery: RunRecovery,
+  schedules: RecoverySchedules,
+  ports: Pick<RunJobParts, 'clock' | 'ids' | 'log'>,
+): RunJob[] {
+  const job = (name: string, schedule: JobSchedule, run: () => Promise<void>): RunJob =>
+    new RunJob({ name: `agent-runs:${name}`, schedule, run, ...ports });
+  return [
+    job('reconcile', schedules.reconcile, () => recovery.reconcile()),
+    job('backoff', schedules.backoff, () => recovery.runDueBackoffs()),
+    job('expire', schedules.expire, () => recovery.expireInteractions()),
+  ];
 }

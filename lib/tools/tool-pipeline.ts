@@ -1,10 +1,3 @@
-/**
- * The way of one call through the host's enhancers, built once per tool: filters around (guards, then interceptors around (pipes, then the method)). Each of
- * the layers is made by Nest's ExternalContextCreator with the context type `agent`; they are separate so that it is known what refused a call.
- *
- * Promises: the method is entered only after guards and pipes have passed and `onEnter` has resolved; a failure of `onEnter` leaves the pipeline as it is,
- * whatever interceptors and filters make of it; a refusal stays a refusal even if a filter answers it with a value.
- */
 import 'reflect-metadata';
 import { Catch, type ExceptionFilter } from '@nestjs/common';
 import {
@@ -17,10 +10,23 @@ import type { ExternalContextCreator } from '@nestjs/core';
 import { isObservable, lastValueFrom } from 'rxjs';
 import type { EnteredContext, ToolContext, ToolEntry } from '../contracts/ports/tool-caller.port.js';
 import { InvalidToolArgumentsError, ToolDeniedError } from '../errors/run.errors.js';
-import { refusalText } from './refusal-text.js';
 import type { ToolEnhancers } from './tool-enhancers.js';
-import { methodOf, placeOf, type ToolHost } from './tool-host.js';
-import { TOOL_ARGUMENTS_METADATA, TOOL_PARAMETERS_FACTORY, type ToolParameters } from './tool-parameters.js';
+import {
+  methodOf,
+  placeOf,
+  TOOL_ARGUMENTS_METADATA,
+  TOOL_PARAMETERS_FACTORY,
+  type ToolHost,
+  type ToolParameters,
+} from './tool-host.js';
+
+/**
+ * The way of one call through the host's enhancers, built once per tool: filters around (guards, then interceptors around (pipes, then the method)). Each of
+ * the layers is made by Nest's ExternalContextCreator with the context type `agent`; they are separate so that it is known what refused a call.
+ *
+ * Promises: the method is entered only after guards and pipes have passed and `onEnter` has resolved; a failure of `onEnter` leaves the pipeline as it is,
+ * whatever interceptors and filters make of it; a refusal stays a refusal even if a filter answers it with a value.
+ */
 
 export interface PipelineCreators {
   /** Runs guards, interceptors and filters; with or without the global ones. */
@@ -277,4 +283,20 @@ function denied(cause: unknown): ToolDeniedError {
 
 function invalidArguments(cause: unknown): InvalidToolArgumentsError {
   return new InvalidToolArgumentsError(refusalText(cause, 'A pipe refused the arguments.'), { cause });
+}
+
+/**
+ * What the model is told of a refusal: the text of an HttpException, which was written for callers; anything else (a database error inside a guard) is kept
+ * as the cause only.
+ */
+export function refusalText(error: unknown, fallback: string): string {
+  try {
+    const response: unknown = (error as { getResponse?: () => unknown } | null | undefined)?.getResponse?.();
+    const message: unknown =
+      typeof response === 'object' && response !== null ? (response as { message?: unknown }).message : response;
+    if (Array.isArray(message)) return message.map(String).join('; ');
+    return typeof message === 'string' && message !== '' ? message : fallback;
+  } catch {
+    return fallback;
+  }
 }

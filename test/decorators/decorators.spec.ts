@@ -3,14 +3,10 @@ import { INJECTABLE_WATERMARK } from '@nestjs/common/constants.js';
 import { IsInt } from 'class-validator';
 import { z } from 'zod';
 import type { ApprovalResolver, InputGuardrail, RunObserver } from '../../lib/contracts/ports/host.port.js';
-import { Agent } from '../../lib/decorators/agent.decorator.js';
-import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';
+import { Agent, ObserveRuns, ResolveApprovals, ScreenInput } from '../../lib/decorators/provider.decorators.js';
+import { AgentTool, RecoverTool } from '../../lib/decorators/tool.decorators.js';
 import { MetadataAccessor } from '../../lib/decorators/metadata.accessor.js';
-import { ObserveRuns } from '../../lib/decorators/observe-runs.decorator.js';
-import { RecoverTool } from '../../lib/decorators/recover-tool.decorator.js';
-import { ResolveApprovals } from '../../lib/decorators/resolve-approvals.decorator.js';
-import { ScreenInput } from '../../lib/decorators/screen-input.decorator.js';
-import { happened } from '../../lib/tools/probe-outcomes.js';
+import { happened } from '../../lib/tools/nest-tool-caller.js';
 
 const options = { name: 'support', version: '1', instructions: 'Help.' };
 

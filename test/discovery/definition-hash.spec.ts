@@ -1,6 +1,6 @@
-import { definitionHash, type HashedAgent } from '../../lib/discovery/definition-hash.js';
+import { definitionHash, type HashedAgent } from '../../lib/discovery/build-agents.js';
 import { compareVersions, isDottedVersion } from '../../lib/discovery/dotted-version.js';
-import { Sha256Digester } from '../../lib/system/sha256-digester.js';
+import { Sha256Digester } from '../../lib/system/system-ports.js';
 
 const digester = new Sha256Digester();
 const refund = {

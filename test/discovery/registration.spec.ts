@@ -8,12 +8,11 @@ import {
   Scope,
   UsePipes,
 } from '@nestjs/common';
-import { Agent } from '../../lib/decorators/agent.decorator.js';
+import { Agent } from '../../lib/decorators/provider.decorators.js';
 import type { AgentOptions } from '../../lib/decorators/agent.options.js';
-import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';
+import { AgentTool, RecoverTool } from '../../lib/decorators/tool.decorators.js';
 import type { AgentToolOptions } from '../../lib/decorators/agent-tool.options.js';
-import { RecoverTool } from '../../lib/decorators/recover-tool.decorator.js';
-import { didNotHappen } from '../../lib/tools/probe-outcomes.js';
+import { didNotHappen } from '../../lib/tools/nest-tool-caller.js';
 import { AgentRunsModule } from '../../lib/module/agent-runs.module.js';
 import {
   agentOf,

@@ -1,8 +1,7 @@
 /** docs/errors.md says of every code what the code says of itself. */
 import { readFileSync } from 'node:fs';
 import * as api from '../../lib/index.js';
-import { ERROR_CODES, type ErrorCode } from '../../lib/errors/error-code.js';
-import { AgentRunsError, type ErrorFamily } from '../../lib/errors/agent-runs.error.js';
+import { AgentRunsError, ERROR_CODES, type ErrorCode, type ErrorFamily } from '../../lib/errors/agent-runs.error.js';
 import { toHttpProblem } from '../../lib/http/results/http-problem.js';
 import { headingsOf, readPage } from './doc-page.js';
 

@@ -2,7 +2,7 @@
 import type { JournalEntry } from '../../lib/contracts/journal-entry.js';
 import type { AppendRequest, TransitionRequest, TransitionResult } from '../../lib/contracts/ports/run-store.port.js';
 import { maxPayloadIn } from '../../lib/engine/engine-ports.js';
-import { jsonBytes } from '../../lib/engine/values/commit-size.js';
+import { jsonBytes } from '../../lib/engine/values/json-domain.js';
 import { PayloadTooLargeError } from '../../lib/errors/request.errors.js';
 import { scriptedModel, type ScriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import type { ScriptedCall } from '../../lib/model/scripted/script-step.js';

@@ -17,11 +17,11 @@ import request from 'supertest';
 import type { RunStore } from '../../lib/contracts/ports/run-store.port.js';
 import type { InputGuardrail } from '../../lib/contracts/ports/host.port.js';
 import type { ModelClient, ModelReply, ModelRequest } from '../../lib/contracts/ports/model-client.port.js';
-import { AGENT_RUNS_STORE } from '../../lib/decorators/agent-runs-store.tokens.js';
+import { AGENT_RUNS_STORE } from '../../lib/decorators/inject-run-store.decorator.js';
 import { RunService } from '../../lib/engine/run-service.js';
 import { AgentRunsHttpModule, type AgentRunsHttpOptions, type HttpRequestLike } from '../../lib/http.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
-import { SystemClock } from '../../lib/system/system-clock.js';
+import { SystemClock } from '../../lib/system/system-ports.js';
 import { agent, engineOver, tool } from '../support/engine-harness.js';
 
 export type AdapterName = 'express' | 'fastify';

@@ -19,11 +19,9 @@ import type {
   ScreenedInput,
 } from '../../lib/contracts/ports/host.port.js';
 import { RunStore } from '../../lib/contracts/ports/run-store.port.js';
-import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';
-import { AGENT_RUNS_STORE } from '../../lib/decorators/agent-runs-store.tokens.js';
-import { InjectRunStore } from '../../lib/decorators/inject-run-store.decorator.js';
-import { ObserveRuns } from '../../lib/decorators/observe-runs.decorator.js';
-import { ScreenInput } from '../../lib/decorators/screen-input.decorator.js';
+import { AgentTool } from '../../lib/decorators/tool.decorators.js';
+import { AGENT_RUNS_STORE, InjectRunStore } from '../../lib/decorators/inject-run-store.decorator.js';
+import { ObserveRuns, ScreenInput } from '../../lib/decorators/provider.decorators.js';
 import { RunMetrics, RunService } from '../../lib/engine/run-service.js';
 import { RunRecovery } from '../../lib/engine/run-recovery.js';
 import { RunWorker } from '../../lib/engine/run-worker.js';

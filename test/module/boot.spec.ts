@@ -2,7 +2,7 @@ import { Inject, Injectable, Module, type OnApplicationBootstrap, type OnModuleI
 import { LazyModuleLoader, NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { RunStore } from '../../lib/contracts/ports/run-store.port.js';
-import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';
+import { AgentTool } from '../../lib/decorators/tool.decorators.js';
 import { RunService } from '../../lib/engine/run-service.js';
 import { RunWorker } from '../../lib/engine/run-worker.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';

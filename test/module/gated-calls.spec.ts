@@ -3,7 +3,7 @@ import 'reflect-metadata';
 import { type INestApplicationContext, Injectable, type Provider, Type } from '@nestjs/common';
 import type { ToolMessage } from '../../lib/contracts/message.js';
 import type { InteractionView } from '../../lib/contracts/run-view.js';
-import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';
+import { AgentTool } from '../../lib/decorators/tool.decorators.js';
 import { RunService } from '../../lib/engine/run-service.js';
 import { RunWorker } from '../../lib/engine/run-worker.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';

@@ -5,7 +5,7 @@ import { NestFactory } from '@nestjs/core';
 import { type CustomTransportStrategy, MessagePattern, Payload, Server } from '@nestjs/microservices';
 import { describe, expect, it } from '@jest/globals';
 import { isObservable, lastValueFrom } from 'rxjs';
-import { Agent } from '../../lib/decorators/agent.decorator.js';
+import { Agent } from '../../lib/decorators/provider.decorators.js';
 import { RunService } from '../../lib/engine/run-service.js';
 import { RunWorker } from '../../lib/engine/run-worker.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';

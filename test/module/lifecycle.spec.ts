@@ -2,13 +2,13 @@ import { type BeforeApplicationShutdown, Injectable, Logger, type OnApplicationS
 import { NestFactory } from '@nestjs/core';
 import { jest } from '@jest/globals';
 import { RunStore } from '../../lib/contracts/ports/run-store.port.js';
-import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';
+import { AgentTool } from '../../lib/decorators/tool.decorators.js';
 import { RunService } from '../../lib/engine/run-service.js';
 import { RunWorker } from '../../lib/engine/run-worker.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { AgentRunsLifecycle } from '../../lib/module/agent-runs-lifecycle.service.js';
 import { NestEngineLog } from '../../lib/module/nest-engine-log.js';
-import { watchShutdownHooks, WATCH_AFTER_MS } from '../../lib/module/shutdown-hooks-watch.js';
+import { watchShutdownHooks, WATCH_AFTER_MS } from '../../lib/module/process-life.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { ManualClock } from '../support/manual-clock.js';
 import { agentWith, bootHost, hostModule, quiet } from '../support/nest-host.js';

@@ -4,9 +4,9 @@ import type { ApprovalResolution, ApprovalResolver, ApprovalToResolve } from '..
 import type { ToolContext } from '../../lib/contracts/ports/tool-caller.port.js';
 import type { JsonObject } from '../../lib/contracts/json.js';
 import type { Run } from '../../lib/contracts/run-view.js';
-import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';
-import type { StandardSchema } from '../../lib/decorators/standard-schema.js';
-import { ResolveApprovals } from '../../lib/decorators/resolve-approvals.decorator.js';
+import { AgentTool } from '../../lib/decorators/tool.decorators.js';
+import type { StandardSchema } from '../../lib/decorators/tool-value.js';
+import { ResolveApprovals } from '../../lib/decorators/provider.decorators.js';
 import { ASK_USER } from '../../lib/engine/ask-user-tool.js';
 import { RunService } from '../../lib/engine/run-service.js';
 import { RunWorker } from '../../lib/engine/run-worker.js';

@@ -16,7 +16,7 @@ import type { ToolContext } from '../../lib/contracts/ports/tool-caller.port.js'
 import type { RecordedText } from '../../lib/contracts/text.js';
 import type { RunError } from '../../lib/contracts/run.js';
 import type { WorkerStatus } from '../../lib/contracts/run-view.js';
-import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';
+import { AgentTool } from '../../lib/decorators/tool.decorators.js';
 import { RunService } from '../../lib/engine/run-service.js';
 import { RunWorker } from '../../lib/engine/run-worker.js';
 import { MAX_ERROR_MESSAGE } from '../../lib/engine/values/recorded-error.js';

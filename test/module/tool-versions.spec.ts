@@ -1,8 +1,8 @@
 import 'reflect-metadata';
 import { Injectable } from '@nestjs/common';
 import { describe, expect, it } from '@jest/globals';
-import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';
-import { Agent } from '../../lib/decorators/agent.decorator.js';
+import { AgentTool } from '../../lib/decorators/tool.decorators.js';
+import { Agent } from '../../lib/decorators/provider.decorators.js';
 import { RunService } from '../../lib/engine/run-service.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { bootHost } from '../support/nest-host.js';

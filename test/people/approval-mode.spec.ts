@@ -3,7 +3,7 @@ import type { ToolMessage } from '../../lib/contracts/message.js';
 import type { ApprovalResolver, ApprovalToResolve } from '../../lib/contracts/ports/host.port.js';
 import { AgentRunsError } from '../../lib/errors/agent-runs.error.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
-import { SystemClock } from '../../lib/system/system-clock.js';
+import { SystemClock } from '../../lib/system/system-ports.js';
 import { agent, tool } from '../support/engine-harness.js';
 import { entriesOf } from '../support/journal-of.js';
 import { allInteractions } from '../support/sound-journal.js';

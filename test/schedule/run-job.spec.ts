@@ -1,7 +1,6 @@
 import type { EngineLog } from '../../lib/contracts/ports/system.port.js';
-import { IntervalTrigger } from '../../lib/schedule/interval-trigger.js';
-import { type JobSchedule, parseJobSchedule, scheduleText } from '../../lib/schedule/job-schedule.js';
-import { RunJob } from '../../lib/schedule/run-job.js';
+import { IntervalTrigger } from '../../lib/schedule/job-trigger.js';
+import { type JobSchedule, parseJobSchedule, RunJob, scheduleText } from '../../lib/schedule/run-job.js';
 import { ManualClock, rest } from '../support/manual-clock.js';
 import { signal } from '../support/signal.js';
 

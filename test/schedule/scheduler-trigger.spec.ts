@@ -3,7 +3,7 @@ import { Interval, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import { jest } from '@jest/globals';
 import { RunRecovery } from '../../lib/engine/run-recovery.js';
 import type { AgentRunsModuleOptions, AgentRunsModuleStructure } from '../../lib/module/agent-runs-module.options.js';
-import { findTrigger } from '../../lib/schedule/scheduler-trigger.js';
+import { findTrigger } from '../../lib/schedule/job-trigger.js';
 import { agentWith, bootHost, bootProblems, quiet } from '../support/nest-host.js';
 import { signal } from '../support/signal.js';
 

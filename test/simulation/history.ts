@@ -12,7 +12,7 @@ import { DEFAULT_ENGINE_OPTIONS } from '../../lib/engine/engine-ports.js';
 import { AgentRunsError } from '../../lib/errors/agent-runs.error.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import type { RunScope } from '../../lib/contracts/ports/system.port.js';
-import { Sha256Digester } from '../../lib/system/sha256-digester.js';
+import { Sha256Digester } from '../../lib/system/system-ports.js';
 import { assertSound } from '../support/sound-journal.js';
 import { agentsOf, promptOf, runOfTask, type Stage } from './cast.js';
 import { Invariants } from './invariants.js';

@@ -15,10 +15,7 @@ import type {
 import { DEFAULT_RETRY_POLICY } from '../../lib/contracts/policies.js';
 import { createEngine, type Engine } from '../../lib/engine/engine.js';
 import { DEFAULT_ENGINE_OPTIONS, type EngineOptions, type EnginePorts } from '../../lib/engine/engine-ports.js';
-import { AsyncRunScope } from '../../lib/system/async-run-scope.js';
-import { Sha256Digester } from '../../lib/system/sha256-digester.js';
-import { SystemClock } from '../../lib/system/system-clock.js';
-import { SystemIdSource } from '../../lib/system/system-id-source.js';
+import { AsyncRunScope, Sha256Digester, SystemClock, SystemIdSource } from '../../lib/system/system-ports.js';
 
 export interface ToolOptions extends Partial<Omit<ToolDefinition, 'name' | 'caller'>> {
   parse?: (args: JsonObject) => ParsedArguments;

@@ -1,6 +1,6 @@
 /**
  * A scripted, strict, OpenAI-compatible model over HTTP (POST …/chat/completions, not streaming). The script travels in the prompt as in
- * `lib/model/scripted/prompt-script.ts`: a user message that begins with `@@` holds a JSON array of steps, and the step played is the number of assistant
+ * `lib/model/scripted/script-step.ts`: a user message that begins with `@@` holds a JSON array of steps, and the step played is the number of assistant
  * messages after it. A request that a strict provider refuses is answered with 400 and the reason.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';

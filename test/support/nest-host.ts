@@ -12,7 +12,7 @@ import type { AgentDefinition, ToolDefinition } from '../../lib/contracts/agent-
 import type { JsonObject } from '../../lib/contracts/json.js';
 import type { ModelClient } from '../../lib/contracts/ports/model-client.port.js';
 import type { ToolContext, ToolEntry } from '../../lib/contracts/ports/tool-caller.port.js';
-import { Agent } from '../../lib/decorators/agent.decorator.js';
+import { Agent } from '../../lib/decorators/provider.decorators.js';
 import { AgentRegistry } from '../../lib/discovery/agent.registry.js';
 import type { AgentRunsModuleOptions, AgentRunsModuleStructure } from '../../lib/module/agent-runs-module.options.js';
 import { AgentRunsModule } from '../../lib/module/agent-runs.module.js';

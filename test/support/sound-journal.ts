@@ -8,7 +8,7 @@ import { isSettled } from '../../lib/contracts/run-status.js';
 import { JournalFold } from '../../lib/engine/journal/fold-journal.js';
 import { emptyState } from '../../lib/engine/journal/run-state.js';
 import { readHistory } from '../../lib/engine/sessions.js';
-import { Sha256Digester } from '../../lib/system/sha256-digester.js';
+import { Sha256Digester } from '../../lib/system/system-ports.js';
 
 /** @throws AssertionError naming what does not hold */
 export async function assertSound(store: RunStore, runId: string): Promise<void> {

@@ -1,5 +1,5 @@
 import type { JsonValue } from '../../lib/contracts/json.js';
-import { Sha256Digester } from '../../lib/system/sha256-digester.js';
+import { Sha256Digester } from '../../lib/system/system-ports.js';
 
 describe('Canonical JSON (RFC 8785)', () => {
   const digester = new Sha256Digester();

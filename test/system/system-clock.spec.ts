@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals';
-import { SystemClock } from '../../lib/system/system-clock.js';
+import { SystemClock } from '../../lib/system/system-ports.js';
 
 describe('The system clock', () => {
   const day = 86_400_000;

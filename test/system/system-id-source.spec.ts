@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals';
-import { SystemIdSource } from '../../lib/system/system-id-source.js';
+import { SystemIdSource } from '../../lib/system/system-ports.js';
 
 describe('The system id source', () => {
   const source = new SystemIdSource();

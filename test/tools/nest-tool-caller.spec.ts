@@ -4,12 +4,16 @@ import { IsInt, IsString } from 'class-validator';
 import { Transform } from 'class-transformer';
 import type { JsonObject } from '../../lib/contracts/json.js';
 import type { InterruptedToolCall } from '../../lib/contracts/ports/tool-caller.port.js';
-import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';
+import { AgentTool, RecoverTool } from '../../lib/decorators/tool.decorators.js';
 import type { ApprovalRule } from '../../lib/decorators/agent-tool.options.js';
-import { RecoverTool } from '../../lib/decorators/recover-tool.decorator.js';
-import { APPROVAL_RULE_TIMEOUT_MS, askApprovalRule } from '../../lib/tools/approval-verdict.js';
-import { didNotHappen, happened, outcomeUnknown } from '../../lib/tools/probe-outcomes.js';
-import { AsyncRunScope } from '../../lib/system/async-run-scope.js';
+import {
+  APPROVAL_RULE_TIMEOUT_MS,
+  askApprovalRule,
+  didNotHappen,
+  happened,
+  outcomeUnknown,
+} from '../../lib/tools/nest-tool-caller.js';
+import { AsyncRunScope } from '../../lib/system/system-ports.js';
 import { ManualClock } from '../support/manual-clock.js';
 import { agentWith, bootHost, callTool, toolOf } from '../support/nest-host.js';
 import { approvalOf } from '../../lib/engine/execution/validate-call.js';

@@ -30,7 +30,7 @@ import { IsInt } from 'class-validator';
 import { catchError, map, type Observable, of, retry, tap } from 'rxjs';
 import type { JsonObject } from '../../lib/contracts/json.js';
 import type { EnteredTransaction, ToolContext } from '../../lib/contracts/ports/tool-caller.port.js';
-import { AgentTool } from '../../lib/decorators/agent-tool.decorator.js';
+import { AgentTool } from '../../lib/decorators/tool.decorators.js';
 import type { AgentToolOptions } from '../../lib/decorators/agent-tool.options.js';
 import { signal } from '../support/signal.js';
 import { agentWith, bootHost, type Called, callTool, quiet, toolOf } from '../support/nest-host.js';

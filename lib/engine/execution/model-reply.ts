@@ -15,9 +15,7 @@ import type { ModelReply, ModelReplyCall, ModelReplyPart } from '../../contracts
 import { settledUsage, type Usage } from '../../contracts/operation.js';
 import { gateDraft } from '../interactions.js';
 import type { RunState } from '../journal/run-state.js';
-import { MAX_JSON_DEPTH } from '../values/json-path.js';
-import { isLargerThan } from '../values/json-text-size.js';
-import { parseArguments } from '../values/parse-arguments.js';
+import { isLargerThan, MAX_JSON_DEPTH, parseArguments } from '../values/json-domain.js';
 import { recordedFailure, recordedText } from '../values/recorded-error.js';
 import type { Attempt } from './attempt.js';
 import { failedCall } from './call-entries.js';

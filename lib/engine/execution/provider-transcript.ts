@@ -1,6 +1,6 @@
 import type { AssistantPart, Message, ToolCallPart, ToolResultPart } from '../../contracts/message.js';
 import type { Digester } from '../../contracts/ports/system.port.js';
-import { isWellFormedText } from '../values/well-formed.js';
+import { isWellFormedText } from '../values/plain-text.js';
 
 /** Whom a request goes to. */
 export interface TranscriptTarget {

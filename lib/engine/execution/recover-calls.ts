@@ -7,7 +7,7 @@ import type { CallState } from '../journal/run-state.js';
 import { decideRecovery } from '../recovery-decision.js';
 import { timedCall } from '../timed-call.js';
 import { normaliseResult } from '../values/normalise-result.js';
-import { thrownStack } from '../values/thrown-stack.js';
+import { thrownStack } from '../values/recorded-error.js';
 import type { Attempt } from './attempt.js';
 import { uncertainCall } from './call-entries.js';
 

@@ -16,7 +16,7 @@ import {
   type InteractionCall,
 } from '../interactions.js';
 import { timedCall } from '../timed-call.js';
-import { thrownStack } from '../values/thrown-stack.js';
+import { thrownStack } from '../values/recorded-error.js';
 import type { Attempt } from './attempt.js';
 
 /** How long a resolver may take. */

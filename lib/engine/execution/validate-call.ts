@@ -6,9 +6,8 @@ import type { EnginePorts } from '../engine-ports.js';
 import type { CallState } from '../journal/run-state.js';
 import { timedCall } from '../timed-call.js';
 import { argumentsProblem } from '../values/json-domain.js';
-import { firstProblems } from '../values/problem-text.js';
-import { recordedFailure } from '../values/recorded-error.js';
-import { thrownName, thrownStack } from '../values/thrown-stack.js';
+import { firstProblems } from '../values/plain-text.js';
+import { recordedFailure, thrownName, thrownStack } from '../values/recorded-error.js';
 import { failedCall, refusedRepetition } from './call-entries.js';
 
 type ValidationPorts = Pick<EnginePorts, 'clock' | 'log' | 'scope'>;

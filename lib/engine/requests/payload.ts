@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import { type Field, type FieldDoc, isRecord } from '../../contracts/schema.js';
 import { PayloadTooLargeError } from '../../errors/request.errors.js';
-import { jsonBytes } from '../values/commit-size.js';
+import { jsonBytes } from '../values/json-domain.js';
 import { normaliseResult } from '../values/normalise-result.js';
 
 /** Of a value that has no limit of its own yet. A list that claims billions of items is refused, not walked. */

@@ -1,8 +1,7 @@
 import { isExactNumber, type JsonObject, type JsonValue } from '../../contracts/json.js';
 import { isDate, isDateTime } from '../../contracts/iso-time.js';
-import { pathText, type PathStep } from './json-path.js';
-import { MAX_PROBLEMS } from './problem-text.js';
-import { truncateText } from './truncate-text.js';
+import { pathText, type PathStep } from './json-domain.js';
+import { MAX_PROBLEMS, truncateText } from './plain-text.js';
 
 /** Subschemas, listed values and required names that one schema may have together. */
 export const MAX_SCHEMA_PARTS = 1_000;

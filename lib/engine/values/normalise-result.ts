@@ -13,12 +13,9 @@
  * |
  */
 import { isExactNumber, type JsonObject, type JsonValue } from '../../contracts/json.js';
-import { INEXACT_NUMBER } from './json-domain.js';
-import { MAX_JSON_DEPTH, pathText, type PathStep } from './json-path.js';
-import { jsonStringBytes } from './json-text-size.js';
-import { thrownMessage } from './thrown-value.js';
-import { truncateText } from './truncate-text.js';
-import { recordedText } from './recorded-error.js';
+import { INEXACT_NUMBER, jsonStringBytes, MAX_JSON_DEPTH, type PathStep, pathText } from './json-domain.js';
+import { recordedText, thrownMessage } from './recorded-error.js';
+import { truncateText } from './plain-text.js';
 
 export interface ResultLimits {
   /** UTF-8 bytes of the JSON text. */

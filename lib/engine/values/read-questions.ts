@@ -4,7 +4,7 @@ import type { Question } from '../../contracts/interaction.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import { schemaProblem } from './answer-schema.js';
 import { normaliseResult } from './normalise-result.js';
-import { firstProblems } from './problem-text.js';
+import { firstProblems } from './plain-text.js';
 
 export type ReadQuestions = { ok: true; questions: Question[] } | { ok: false; problems: string[] };
 

@@ -22,7 +22,7 @@ import { readResponse } from '../requests/read-requests.js';
 import type { RunWorker } from '../run-worker.js';
 import { NOTHING } from '../transitions.js';
 import type { CallerTransition } from './caller-transition.js';
-import { firstProblems } from '../values/problem-text.js';
+import { firstProblems } from '../values/plain-text.js';
 import { addedArguments } from './added-arguments.js';
 import { answerProblems } from './check-answers.js';
 import { takeDecisions } from './waiting-runs.js';

@@ -2,7 +2,7 @@
 import type { Question } from '../../contracts/interaction.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import { checkAnswer } from '../values/answer-schema.js';
-import { firstProblems } from '../values/problem-text.js';
+import { firstProblems } from '../values/plain-text.js';
 
 /** @returns the first problems; none when every answer fits */
 export function answerProblems(questions: readonly Question[], answers: JsonObject): string[] {

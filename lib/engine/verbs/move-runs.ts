@@ -26,7 +26,7 @@ import { readResolution } from '../requests/read-requests.js';
 import { NOTE, RESTART, RESTART_MESSAGES, RESUME, RETRY } from '../requests/request-schemas.js';
 import type { RunWorker } from '../run-worker.js';
 import { settlement } from '../settle-run.js';
-import { firstProblems } from '../values/problem-text.js';
+import { firstProblems } from '../values/plain-text.js';
 import { becomePending, changeStatus, NOTHING, requireVerb } from '../transitions.js';
 import { requireAccepted, type CallerTransition } from './caller-transition.js';
 import { decideRestart, decideRetry } from './run-again.js';

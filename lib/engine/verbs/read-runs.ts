@@ -37,7 +37,7 @@ import type { RunWaits } from '../run-waits.js';
 import type { RunWorker } from '../run-worker.js';
 import { effectsNote, readHistory } from '../sessions.js';
 import type { Unanswered } from '../unanswered.js';
-import { countThatFits } from '../values/commit-size.js';
+import { countThatFits } from '../values/json-domain.js';
 import { foreignSession } from './start-decision.js';
 
 /** JSON text of a page of events or interactions, of which it has at least one. */

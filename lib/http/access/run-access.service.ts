@@ -13,7 +13,7 @@ import type {
   StartOptions,
 } from '../../contracts/run-requests.js';
 import type { Run } from '../../contracts/run-view.js';
-import { AGENT_RUNS_STORE } from '../../decorators/agent-runs-store.tokens.js';
+import { AGENT_RUNS_STORE } from '../../decorators/inject-run-store.decorator.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { RequestConflictError, RunExistsError, RunNotFoundError } from '../../errors/request.errors.js';
 import type { AgentRunsHttpFeatures } from '../agent-runs-http.options.js';

@@ -1,7 +1,6 @@
 import { HttpException, type Logger } from '@nestjs/common';
-import { thrownStack } from '../../engine/values/thrown-stack.js';
-import { AgentRunsError } from '../../errors/agent-runs.error.js';
-import { type ErrorCode, HTTP_STATUS_OF } from '../../errors/error-code.js';
+import { thrownStack } from '../../engine/values/recorded-error.js';
+import { AgentRunsError, type ErrorCode, HTTP_STATUS_OF } from '../../errors/agent-runs.error.js';
 
 /** Codes that only the HTTP surface knows, beside those of the package's errors. */
 export type HttpProblemCode = ErrorCode | 'UNAUTHENTICATED' | 'NOT_ACCEPTABLE' | 'UNSUPPORTED_MEDIA_TYPE' | 'INTERNAL';

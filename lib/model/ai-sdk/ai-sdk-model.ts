@@ -1,6 +1,6 @@
 import type { ModelClient, ModelReply, ModelRequest, ModelSettings } from '../../contracts/ports/model-client.port.js';
 import { InvalidConfigurationError } from '../../errors/configuration.errors.js';
-import { wellFormedJson, wellFormedText } from '../../engine/values/well-formed.js';
+import { wellFormedJson, wellFormedText } from '../../engine/values/plain-text.js';
 import type { AiSdkCallOptions, AiSdkFunctionTool, AiSdkModel, AiSdkSettings } from './ai-sdk-types.js';
 import { abortedError, modelCallError } from './model-call-failure.js';
 import { promptToAiSdk } from './prompt-to-ai-sdk.js';

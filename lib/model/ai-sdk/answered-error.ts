@@ -1,5 +1,4 @@
-import { isRetryableStatus } from '../../engine/values/retryable-status.js';
-import { thrownMessage, thrownProperty } from '../../engine/values/thrown-value.js';
+import { isRetryableStatus, thrownMessage, thrownProperty } from '../../engine/values/recorded-error.js';
 
 export interface AnsweredError {
   status: number;

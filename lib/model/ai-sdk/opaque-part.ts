@@ -1,12 +1,12 @@
+import type { JsonObject, JsonValue } from '../../contracts/json.js';
+import type { OpaquePart } from '../../contracts/message.js';
+import type { AiSdkFileData, AiSdkPromptPart, AiSdkToolOutput } from './ai-sdk-types.js';
+
 /**
  * Parts that only their provider understands: calls it executed itself and their results, reasoning files, custom blocks, sources. They are kept
  * as the provider gave them, together with its name, are never run, and no result is owed for them. Back to the same provider they go in the form its
  * specification wants in an assistant message; to any other provider they are left out as a whole, for it would take a foreign call for one of ours.
  */
-import type { JsonObject, JsonValue } from '../../contracts/json.js';
-import type { OpaquePart } from '../../contracts/message.js';
-import type { AiSdkFileData, AiSdkPromptPart, AiSdkToolOutput } from './ai-sdk-types.js';
-import { jsonCopy } from './json-copy.js';
 
 interface OpaqueValue extends JsonObject {
   provider: string;
@@ -82,4 +82,22 @@ function isOpaqueValue(value: JsonValue): value is OpaqueValue {
 
 function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Bytes inside an opaque part as base64, the form in which the AI SDK takes them back. */
+function bytesAsBase64(this: unknown, key: string, value: unknown): unknown {
+  const original = (this as Record<string, unknown>)[key];
+  return ArrayBuffer.isView(original)
+    ? Buffer.from(original.buffer, original.byteOffset, original.byteLength).toString('base64')
+    : value;
+}
+
+/** A detached copy of what a provider gave, key order and texts untouched; undefined when it is no JSON. */
+export function jsonCopy(value: unknown): JsonValue | undefined {
+  try {
+    const text = JSON.stringify(value, bytesAsBase64) as string | undefined;
+    return text === undefined ? undefined : (JSON.parse(text) as JsonValue);
+  } catch {
+    return undefined;
+  }
 }

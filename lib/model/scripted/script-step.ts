@@ -1,8 +1,10 @@
-/** What a scripted model answers to one request, as data. */
 import type { FinishReason } from '../../contracts/journal-entry.js';
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { ModelReplyPart, ModelRequest } from '../../contracts/ports/model-client.port.js';
 import type { Usage } from '../../contracts/operation.js';
+import type { Message, UserMessage } from '../../contracts/message.js';
+
+/** What a scripted model answers to one request, as data. */
 
 export interface ScriptedCall {
   name: string;
@@ -56,3 +58,90 @@ export interface ScriptedPlace {
 /** A step, or a function that makes it from the request. */
 export type Scripted =
   ScriptedStep | ((request: ModelRequest, place: ScriptedPlace) => ScriptedStep | Promise<ScriptedStep>);
+
+/**
+ * A script that travels in the prompt: a user message that begins with `@@` and goes on, on the same line, with a JSON array of steps. Which step is
+ * played follows from the transcript alone (assistant messages after that user message), so a run resumed in another process gets its next step.
+ *
+ *     @@[{"calls":[{"name":"lookup","args":{"id":7}}]},{"text":"done"}]
+ *
+ * Steps are those of a `ScriptedStep` as JSON, with `args` an object or the raw argument text, `finish` a finish reason, `usage` `{ "in", "out" }` or null,
+ * and `fail` `{ "status", "headers"?, "times"? }`.
+ */
+
+export interface PromptScript {
+  steps: ScriptedStep[];
+  /** Of the step to play, from 0. */
+  index: number;
+  /** The script's text, to tell scripts apart. */
+  marker: string;
+}
+
+/** The script in force; null without one. @throws Error when the text after `@@` is no JSON array of objects */
+export function promptScript(messages: readonly Message[]): PromptScript | null {
+  const at = messages.findLastIndex((message) => message.role === 'user' && userText(message).startsWith('@@'));
+  if (at < 0) return null;
+  const marker = userText(messages[at] as UserMessage);
+  const parsed = JSON.parse(marker.slice(2).split('\n', 1)[0] as string) as JsonValue;
+  if (!Array.isArray(parsed) || !parsed.every(isObject)) throw new Error('the script after @@ is no array of steps');
+  return { steps: parsed.map(stepFromJson), index: assistantsAfter(messages, at), marker };
+}
+
+/** How many replies came after the message at `index`. */
+export function assistantsAfter(messages: readonly Message[], index: number): number {
+  return messages.slice(index + 1).filter(({ role }) => role === 'assistant').length;
+}
+
+export function userText(message: UserMessage): string {
+  return message.content.map((part) => (part.type === 'text' ? part.text : '')).join('');
+}
+
+function stepFromJson(json: JsonObject): ScriptedStep {
+  const step: ScriptedStep = {};
+  if (typeof json['text'] === 'string') step.text = json['text'];
+  if (Array.isArray(json['calls'])) step.calls = json['calls'].filter(isObject).map(callFromJson);
+  const finish = json['finish'] ?? json['finishReason'];
+  if (typeof finish === 'string') step.finishReason = FINISH.get(finish) ?? (finish as FinishReason);
+  if (json['usage'] === null) step.usage = null;
+  else if (isObject(json['usage'])) step.usage = usageFromJson(json['usage']);
+  if (isObject(json['fail'])) step.fail = failureFromJson(json['fail']);
+  if (typeof json['delayMs'] === 'number') step.delayMs = json['delayMs'];
+  if (json['hang'] === true) step.hang = true;
+  if (json['echo'] === true) step.echo = true;
+  return step;
+}
+
+/** The words of the chat-completions wire. */
+const FINISH: ReadonlyMap<string, FinishReason> = new Map<string, FinishReason>([
+  ['tool_calls', 'tool-calls'],
+  ['content_filter', 'content-filter'],
+]);
+
+function callFromJson(json: JsonObject): ScriptedCall {
+  const { name, args, id } = json;
+  return {
+    name: typeof name === 'string' ? name : '',
+    ...(typeof args === 'string' ? { raw: args } : { args: args ?? {} }),
+    ...(typeof id === 'string' ? { id } : {}),
+  };
+}
+
+function usageFromJson(json: JsonObject): NonNullable<ScriptedStep['usage']> {
+  const inputTokens = typeof json['in'] === 'number' ? json['in'] : 10;
+  const outputTokens = typeof json['out'] === 'number' ? json['out'] : 5;
+  return { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
+}
+
+function failureFromJson(json: JsonObject): ScriptedFailure {
+  const headers = isObject(json['headers']) ? json['headers'] : {};
+  const seconds = headers['retry-after'];
+  return {
+    ...(typeof json['status'] === 'number' ? { status: json['status'] } : {}),
+    ...(typeof json['times'] === 'number' ? { times: json['times'] } : {}),
+    ...(typeof seconds === 'string' && /^\d+$/.test(seconds) ? { retryAfterMs: Number(seconds) * 1_000 } : {}),
+  };
+}
+
+function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -5,9 +5,17 @@
 import type { ModelClient, ModelReply, ModelReplyPart, ModelRequest } from '../../contracts/ports/model-client.port.js';
 import type { Message } from '../../contracts/message.js';
 import { ModelCallError } from '../../errors/run.errors.js';
-import { isRetryableStatus } from '../../engine/values/retryable-status.js';
-import { assistantsAfter, promptScript, userText } from './prompt-script.js';
-import type { Scripted, ScriptedCall, ScriptedFailure, ScriptedPlace, ScriptedStep } from './script-step.js';
+import { isRetryableStatus } from '../../engine/values/recorded-error.js';
+import {
+  assistantsAfter,
+  promptScript,
+  type Scripted,
+  type ScriptedCall,
+  type ScriptedFailure,
+  type ScriptedPlace,
+  type ScriptedStep,
+  userText,
+} from './script-step.js';
 import { problemsOf, type TranscriptCheck } from './transcript-problems.js';
 
 export interface ScriptedModelOptions {

@@ -4,7 +4,7 @@
  */
 import type { AssistantMessage, Message, ToolResultPart } from '../../contracts/message.js';
 import { isBlankText } from '../../contracts/text.js';
-import { isWellFormedText } from '../../engine/values/well-formed.js';
+import { isWellFormedText } from '../../engine/values/plain-text.js';
 
 export type TranscriptCheck = 'results' | 'ids' | 'blank' | 'unicode';
 

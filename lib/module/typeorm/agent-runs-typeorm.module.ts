@@ -1,13 +1,14 @@
 import { type DynamicModule, Logger, Module } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { getDataSourceToken } from '@nestjs/typeorm';
-import type { DataSource } from 'typeorm';
+import type { DataSource, DataSourceOptions, EntityManager } from 'typeorm';
 import { type Duration, parseTimerDuration } from '../../contracts/duration.js';
 import { RunStore } from '../../contracts/ports/run-store.port.js';
 import { InvalidConfigurationError } from '../../errors/configuration.errors.js';
 import { TypeOrmRunStore } from '../../stores/typeorm/typeorm-run.store.js';
 import { AGENT_RUNS_STORE_CHECK, type StoreCheck } from '../agent-runs-module.tokens.js';
-import { connectionPoolSize } from './connection-pool-size.js';
+import type { ToolContext as OpaqueToolContext } from '../../contracts/ports/tool-caller.port.js';
+import type { StartContext as OpaqueStartContext } from '../../contracts/run-requests.js';
 
 export interface AgentRunsTypeOrmOptions {
   /** The name of the host's data source, as given to `TypeOrmModule.forRoot`. Default `default`. */
@@ -87,4 +88,28 @@ function checkKeys(options: AgentRunsTypeOrmOptions): void {
       ),
     );
   }
+}
+
+/** What the drivers of TypeORM take for their pool, and their default. */
+const DRIVER_DEFAULT = 10;
+
+/** Connections of a data source's pool; null where there is none (SQLite). */
+export function connectionPoolSize(options: DataSourceOptions): number | null {
+  if (/sqlite|sqljs|expo|capacitor/.test(options.type)) return null;
+  const { poolSize, extra } = options as { poolSize?: number; extra?: { max?: number; connectionLimit?: number } };
+  // `extra` is spread over what TypeORM sets, so it wins.
+  return Number(extra?.connectionLimit ?? extra?.max ?? poolSize ?? DRIVER_DEFAULT);
+}
+
+/** The same types as in the main door, with TypeORM's `EntityManager` where that says `unknown`: the main door imports no TypeORM. */
+
+/** The context of a `transactional` tool. */
+export interface ToolContext extends OpaqueToolContext {
+  /** Writes through it commit together with the record of the call, or not at all. Throws once the method has settled. */
+  manager: EntityManager;
+}
+
+export interface StartContext extends OpaqueStartContext {
+  /** The host's open transaction: the run exists only if it commits. */
+  transaction?: EntityManager;
 }

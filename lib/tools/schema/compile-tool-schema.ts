@@ -1,16 +1,18 @@
-/** From what a decorator was given to a {@link ToolSchema}. */
 import type { JsonObject } from '../../contracts/json.js';
-import type { JsonSchema, ToolSchemaSource } from '../../decorators/tool-value.js';
-import type { StandardSchema } from '../../decorators/standard-schema.js';
+import type { JsonSchema, StandardSchema, ToolSchemaSource } from '../../decorators/tool-value.js';
 import { InvalidConfigurationError } from '../../errors/configuration.errors.js';
-import { dtoJsonSchema } from './dto-json-schema.js';
-import { type TransformerStorage, untypedNested, validationsOf } from './dto-metadata.js';
-import { DtoToolSchema } from './dto-tool-schema.js';
-import { isJsonObject, toJson, withoutDialect } from './json-copy.js';
+import {
+  dtoJsonSchema,
+  DtoToolSchema,
+  type TransformerStorage,
+  untypedNested,
+  validationsOf,
+} from './dto-tool-schema.js';
+import { isJsonObject, toJson, type ToolSchema, withoutDialect } from './tool-schema.js';
 import { JsonToolSchema } from './json-tool-schema.js';
-import { loadOptional } from './optional-package.js';
 import { describeStandardSchema, StandardToolSchema } from './standard-tool-schema.js';
-import type { ToolSchema } from './tool-schema.js';
+
+/** From what a decorator was given to a {@link ToolSchema}. */
 
 export interface SchemaRequest {
   source: ToolSchemaSource;
@@ -139,4 +141,21 @@ function shownAs(schema: ToolSchema, shown: JsonObject): ToolSchema {
 
 function invalid(problem: string, cause?: unknown): InvalidConfigurationError {
   return new InvalidConfigurationError([problem], cause);
+}
+
+/** Optional peers are loaded when the first tool needs them, never at import. */
+
+/**
+ * @param load the import itself, so that bundlers and both module formats see a literal specifier
+ * @throws InvalidConfigurationError naming what to install
+ */
+export async function loadOptional<T>(name: string, usedFor: string, load: () => Promise<T>): Promise<T> {
+  try {
+    return await load();
+  } catch (cause) {
+    throw new InvalidConfigurationError(
+      [`${usedFor} needs the package "${name}", which could not be loaded. Run: npm install ${name}`],
+      cause,
+    );
+  }
 }

@@ -4,8 +4,7 @@ import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { hasAtMost, type JsonObject, type JsonValue } from '../../contracts/json.js';
 import type { ParsedArguments } from '../../contracts/ports/tool-caller.port.js';
-import { copyJson, withoutDialect } from './json-copy.js';
-import type { ToolSchema } from './tool-schema.js';
+import { copyJson, type ToolSchema, withoutDialect } from './tool-schema.js';
 
 const OPTIONS: Options = {
   strict: false,

@@ -4,10 +4,9 @@
  */
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { ParsedArguments } from '../../contracts/ports/tool-caller.port.js';
-import type { StandardIssue, StandardSchema } from '../../decorators/standard-schema.js';
+import type { StandardIssue, StandardSchema } from '../../decorators/tool-value.js';
 import { InvalidToolArgumentsError } from '../../errors/run.errors.js';
-import { copyJson, equalJson, isJsonObject, toJson, withoutDialect } from './json-copy.js';
-import type { ToolSchema } from './tool-schema.js';
+import { copyJson, equalJson, isJsonObject, toJson, type ToolSchema, withoutDialect } from './tool-schema.js';
 
 export class StandardToolSchema implements ToolSchema {
   constructor(

@@ -1,9 +1,10 @@
+import type { JsonObject, JsonValue } from '../../contracts/json.js';
+import type { ParsedArguments } from '../../contracts/ports/tool-caller.port.js';
+
 /**
  * What a tool accepts (or returns), whichever library described it. `parse` gives the plain JSON input that is shown to approvers, digested and executed;
  * `revive` turns exactly that input into what the method is handed. Both are pure.
  */
-import type { JsonObject, JsonValue } from '../../contracts/json.js';
-import type { ParsedArguments } from '../../contracts/ports/tool-caller.port.js';
 
 export interface ToolSchema {
   /** As shown to the model. */
@@ -17,4 +18,58 @@ export interface ToolSchema {
   revive(input: JsonObject, given?: JsonObject): Promise<unknown>;
   /** The problems of a value; empty when it fits. */
   check(value: JsonValue): string[];
+}
+
+/** Copies within the value domain of JSON, and the one key that no argument may have. */
+
+/** A detached copy; own `__proto__` keys stay plain data. */
+export function copyJson<T extends JsonValue>(value: T): T {
+  return JSON.parse(JSON.stringify(value)) as T;
+}
+
+/** The JSON form of any value; undefined where it has none. */
+export function toJson(value: unknown): JsonValue | undefined {
+  const text = JSON.stringify(value) as string | undefined;
+  return text === undefined ? undefined : (JSON.parse(text) as JsonValue);
+}
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const item of Object.values(value)) deepFreeze(item);
+  }
+  return value;
+}
+
+/** Path of the first own `__proto__` key: libraries drop, hide or obey it, so no tool is given one. */
+export function findProtoKey(value: JsonValue, path = ''): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  for (const [key, item] of Object.entries(value)) {
+    const here = path === '' ? key : `${path}.${key}`;
+    const found = key === '__proto__' ? here : findProtoKey(item, here);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** Whether two JSON values are equal, key order ignored. */
+export function equalJson(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
+  if (a === b) return true;
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    return Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((item, i) => equalJson(item, b[i]));
+  }
+  const keys = Object.keys(a);
+  return (
+    keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && equalJson(a[key], b[key]))
+  );
+}
+
+/** A schema as a model gets it: some providers refuse the name of the dialect. */
+export function withoutDialect({ $schema: _, ...schema }: JsonObject): JsonObject {
+  return schema;
 }

@@ -1,6 +1,6 @@
 import type { AssistantPart, Message } from '../../../lib/contracts/message.js';
 import { isCallId, substituteCallId, transcriptFor } from '../../../lib/engine/execution/provider-transcript.js';
-import { Sha256Digester } from '../../../lib/system/sha256-digester.js';
+import { Sha256Digester } from '../../../lib/system/system-ports.js';
 
 const digester = new Sha256Digester();
 const NINE = /^[A-Za-z0-9]{9}$/;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '../../../lib/contracts/json.js';
 import { parseCall } from '../../../lib/engine/execution/validate-call.js';
-import { AsyncRunScope } from '../../../lib/system/async-run-scope.js';
+import { AsyncRunScope } from '../../../lib/system/system-ports.js';
 import { tool, type ToolOptions } from '../../support/engine-harness.js';
 import { ManualClock } from '../../support/manual-clock.js';
 

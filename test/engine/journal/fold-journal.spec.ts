@@ -3,7 +3,7 @@ import type { CallVerdict, JournalEntry, SequencedEntry } from '../../../lib/con
 import type { AssistantPart } from '../../../lib/contracts/message.js';
 import { JournalFold } from '../../../lib/engine/journal/fold-journal.js';
 import { emptyState, type RunState } from '../../../lib/engine/journal/run-state.js';
-import { Sha256Digester } from '../../../lib/system/sha256-digester.js';
+import { Sha256Digester } from '../../../lib/system/system-ports.js';
 import { recordedFailure, recordedText } from '../../../lib/engine/values/recorded-error.js';
 
 const fold = new JournalFold(new Sha256Digester());

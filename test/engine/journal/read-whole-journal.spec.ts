@@ -4,7 +4,7 @@ import type { RunStore } from '../../../lib/contracts/ports/run-store.port.js';
 import { JournalFold } from '../../../lib/engine/journal/fold-journal.js';
 import { readRunState } from '../../../lib/engine/journal/read-whole-journal.js';
 import { MemoryRunStore } from '../../../lib/stores/memory/memory-run.store.js';
-import { Sha256Digester } from '../../../lib/system/sha256-digester.js';
+import { Sha256Digester } from '../../../lib/system/system-ports.js';
 import { appendNotes, running, upTo } from '../../../packages/contract/lib/scenario.js';
 import { TamperedStore } from '../../support/tampered-store.js';
 

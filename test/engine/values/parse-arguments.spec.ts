@@ -1,4 +1,4 @@
-import { parseArguments } from '../../../lib/engine/values/parse-arguments.js';
+import { parseArguments } from '../../../lib/engine/values/json-domain.js';
 
 describe('MOD-4: argument text', () => {
   it.each(['', ' ', '\n\t'])('B075: blank text %j is an empty object', (text) => {

@@ -1,4 +1,4 @@
-import { firstProblems } from '../../../lib/engine/values/problem-text.js';
+import { firstProblems } from '../../../lib/engine/values/plain-text.js';
 
 describe('Problems of validators', () => {
   it('are told as they are, while they are few and short', () => {

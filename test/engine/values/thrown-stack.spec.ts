@@ -1,4 +1,4 @@
-import { thrownStack } from '../../../lib/engine/values/thrown-stack.js';
+import { thrownStack } from '../../../lib/engine/values/recorded-error.js';
 
 describe('What a log says of a thrown value', () => {
   it('is its class, code, message and frames, and the head of its cause', () => {

@@ -1,4 +1,4 @@
-import { truncateText } from '../../../lib/engine/values/truncate-text.js';
+import { truncateText } from '../../../lib/engine/values/plain-text.js';
 
 describe('B068: truncation', () => {
   const key = '\u{1F511}';

@@ -1,4 +1,4 @@
-import { wellFormedJson, wellFormedText } from '../../../lib/engine/values/well-formed.js';
+import { wellFormedJson, wellFormedText } from '../../../lib/engine/values/plain-text.js';
 import { isBlankText } from '../../../lib/contracts/text.js';
 import type { JsonValue } from '../../../lib/contracts/json.js';
 

@@ -1,7 +1,7 @@
 import { Controller, Get, Logger, Param, UseFilters } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { RunService } from '../../../lib/engine/run-service.js';
-import { ERROR_CODES } from '../../../lib/errors/error-code.js';
+import { ERROR_CODES } from '../../../lib/errors/agent-runs.error.js';
 import { FencedError, StoreUnavailableError } from '../../../lib/errors/store.errors.js';
 import { AgentRunsExceptionFilter } from '../../../lib/http.js';
 import * as api from '../../../lib/index.js';

@@ -1,7 +1,6 @@
 import { ForbiddenException } from '@nestjs/common';
 import { InvalidConfigurationError } from '../../../lib/errors/configuration.errors.js';
-import { AgentRunsError } from '../../../lib/errors/agent-runs.error.js';
-import { ERROR_CODES, type ErrorCode } from '../../../lib/errors/error-code.js';
+import { AgentRunsError, ERROR_CODES, type ErrorCode } from '../../../lib/errors/agent-runs.error.js';
 import { HttpProblem } from '../../../lib/http/results/http-problem.js';
 import { toHttpProblem } from '../../../lib/http/results/http-problem.js';
 import { TooManyPendingError } from '../../../lib/errors/request.errors.js';

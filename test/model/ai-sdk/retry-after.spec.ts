@@ -1,4 +1,4 @@
-import { retryAfterMs, type HeaderValue } from '../../../lib/model/ai-sdk/retry-after.js';
+import { retryAfterMs, type HeaderValue } from '../../../lib/model/ai-sdk/model-call-failure.js';
 
 describe('MOD-2: an announced delay (RFC 9110)', () => {
   const now = Date.UTC(2026, 10, 29, 12, 0, 0, 250);

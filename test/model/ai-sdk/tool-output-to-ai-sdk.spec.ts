@@ -1,4 +1,4 @@
-import { outputToAiSdk } from '../../../lib/model/ai-sdk/tool-output-to-ai-sdk.js';
+import { outputToAiSdk } from '../../../lib/model/ai-sdk/prompt-to-ai-sdk.js';
 
 describe('MOD-4: what a model is told of a call', () => {
   it.each([

@@ -1,5 +1,5 @@
 import { addUsage, NO_USAGE } from '../../../lib/contracts/operation.js';
-import { usageFromAiSdk } from '../../../lib/model/ai-sdk/usage-from-ai-sdk.js';
+import { usageFromAiSdk } from '../../../lib/model/ai-sdk/reply-from-ai-sdk.js';
 
 const input = (total: unknown, more: object = {}) => ({
   total,

@@ -2,14 +2,13 @@ import { Injectable, type DynamicModule } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { RunStore } from '../../../lib/contracts/ports/run-store.port.js';
-import { Agent } from '../../../lib/decorators/agent.decorator.js';
-import { AgentTool } from '../../../lib/decorators/agent-tool.decorator.js';
+import { Agent } from '../../../lib/decorators/provider.decorators.js';
+import { AgentTool } from '../../../lib/decorators/tool.decorators.js';
 import { RunService } from '../../../lib/engine/run-service.js';
 import { scriptedModel } from '../../../lib/model/scripted/scripted-model.js';
 import { AgentRunsModule } from '../../../lib/module/agent-runs.module.js';
 import { AgentRunsMemoryModule } from '../../../lib/module/memory/agent-runs-memory.module.js';
-import { AgentRunsTypeOrmModule } from '../../../lib/module/typeorm/agent-runs-typeorm.module.js';
-import type { ToolContext } from '../../../lib/module/typeorm/transaction-types.js';
+import { AgentRunsTypeOrmModule, type ToolContext } from '../../../lib/module/typeorm/agent-runs-typeorm.module.js';
 import { MemoryRunStore } from '../../../lib/stores/memory/memory-run.store.js';
 
 @Injectable()

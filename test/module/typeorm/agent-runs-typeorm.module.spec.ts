@@ -5,14 +5,16 @@ import { Injectable } from '@nestjs/common';
 import { getDataSourceToken, TypeOrmModule } from '@nestjs/typeorm';
 import { DataSource, type DataSourceOptions } from 'typeorm';
 import type { JsonObject } from '../../../lib/contracts/json.js';
-import { AGENT_RUNS_STORE } from '../../../lib/decorators/agent-runs-store.tokens.js';
-import { AgentTool } from '../../../lib/decorators/agent-tool.decorator.js';
+import { AGENT_RUNS_STORE } from '../../../lib/decorators/inject-run-store.decorator.js';
+import { AgentTool } from '../../../lib/decorators/tool.decorators.js';
 import { RunService } from '../../../lib/engine/run-service.js';
 import { scriptedModel } from '../../../lib/model/scripted/scripted-model.js';
 import { AGENT_RUNS_STORE_CHECK, type StoreCheck } from '../../../lib/module/agent-runs-module.tokens.js';
-import { AgentRunsTypeOrmModule } from '../../../lib/module/typeorm/agent-runs-typeorm.module.js';
-import { connectionPoolSize } from '../../../lib/module/typeorm/connection-pool-size.js';
-import type { ToolContext } from '../../../lib/module/typeorm/transaction-types.js';
+import {
+  AgentRunsTypeOrmModule,
+  connectionPoolSize,
+  type ToolContext,
+} from '../../../lib/module/typeorm/agent-runs-typeorm.module.js';
 import { TypeOrmRunStore } from '../../../lib/stores/typeorm/typeorm-run.store.js';
 import { agentWith, bootHost, bootProblems, quiet } from '../../support/nest-host.js';
 

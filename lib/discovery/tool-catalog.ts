@@ -1,9 +1,30 @@
-/** Which tools an agent means: by class, by name (the highest version) or by `name@version`. */
+import type { ToolDefinition } from '../contracts/agent-definition.js';
+import type { ToolHost } from '../tools/tool-host.js';
+import type { BrokenTool } from './registration.explorer.js';
 import type { ToolReference } from '../decorators/agent.options.js';
 import { highestVersion } from './dotted-version.js';
 import { formatValue } from '../contracts/read-options.js';
 import type { ProblemList } from './problem-list.js';
-import { type RegisteredTool, toolIdentity, type ToolStock } from './registered-tool.js';
+
+/** A tool as it was found, with what it was made into. */
+export interface RegisteredTool {
+  /** Null for a built-in tool. */
+  host: ToolHost | null;
+  definition: ToolDefinition;
+}
+
+/** All tools of an application. */
+export interface ToolStock {
+  tools: RegisteredTool[];
+  /** What could not be made into a tool, and was reported. */
+  broken: BrokenTool[];
+}
+
+export function toolIdentity({ name, version }: { name: string; version: string }): string {
+  return `${name}@${version}`;
+}
+
+/** Which tools an agent means: by class, by name (the highest version) or by `name@version`. */
 
 export function selectTools(
   references: readonly ToolReference[],

@@ -1,5 +1,9 @@
+import { v7 } from 'uuid';
+import { hash } from 'node:crypto';
+import canonicalizeModule from 'canonicalize';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { LONGEST_TIMER_MS } from '../contracts/duration.js';
-import type { Clock } from '../contracts/ports/system.port.js';
+import type { Clock, Digester, IdSource, RunScope, ScopedCall } from '../contracts/ports/system.port.js';
 
 /** A wall clock that runs ahead of the monotonic one by more than this was set, or the machine stood still. */
 const JUMP_MS = 100;
@@ -51,5 +55,52 @@ export class SystemClock implements Clock {
       clearTimeout(timer);
       timer = undefined;
     };
+  }
+}
+
+/** Ids and chance of the process (port IdSource). */
+
+export class SystemIdSource implements IdSource {
+  /** UUIDv7 (RFC 9562). Ascending as text within a process, even within a millisecond and when the wall clock is set back. */
+  id(): string {
+    return v7();
+  }
+
+  /** For jitter; not for secrets. */
+  random(): number {
+    return Math.random();
+  }
+}
+
+/** Canonical text by RFC 8785 and SHA-256 (port Digester). */
+
+// A CommonJS function whose typings describe an ES module: the default import is the function itself in both of our formats.
+const canonicalize = canonicalizeModule as unknown as (value: unknown) => string;
+
+export class Sha256Digester implements Digester {
+  /**
+   * A lone surrogate, which RFC 8785 leaves out, is written as its escape: such texts differ from each other and from U+FFFD.
+   * @throws Error for a number that is not finite: it is no JSON
+   */
+  canonical(value: unknown): string {
+    return canonicalize(value);
+  }
+
+  digest(text: string): string {
+    return hash('sha256', text, 'hex');
+  }
+}
+
+/** One for the process: on Node 20 each storage that was ever entered makes every promise of the process a little slower, for good. */
+const calls = new AsyncLocalStorage<ScopedCall | null>();
+
+/** Follows the call through promises, timers and callbacks. */
+export class AsyncRunScope implements RunScope {
+  enter<T>(call: ScopedCall | null, body: () => T): T {
+    return calls.run(call, body);
+  }
+
+  current(): ScopedCall | null {
+    return calls.getStore() ?? null;
   }
 }
