@@ -1,5 +1,5 @@
 // Runs simulated histories.
-//   npm run simulate -- --seeds N [--from N] [--only I3] [--seconds S]
+//   npm run simulate -- --seeds N [--from N] [--only I3] [--seconds S] [--twice]
 //   npm run simulate -- --show SEED                  the timeline of one history
 //   npm run simulate -- --defect 'a lease never ends'   with a planted defect of test/simulation/defects.json
 import { readFileSync } from 'node:fs';

@@ -52,6 +52,7 @@ export function agentsOf(stage: Stage, process: SimProcess, isLax: boolean, work
       modelTimeoutMs: 1_500,
       toolConcurrency: 3,
       maxTurns: 8,
+      truncatedCalls: 'feedback',
     }),
   );
 }
@@ -87,6 +88,8 @@ function modelOf(stage: Stage, process: SimProcess, workerId: () => string): Mod
         throw new ModelCallError('Come back later.', { retryable: true, status: 429, retryAfterMs: 1_300 });
       if (chance > 0.95) throw new ModelCallError('The simulated provider refuses.', { retryable: false, status: 400 });
       if (chance > 0.94) return reply([{ type: 'text', text: 'cut' }], 'error', chance);
+      if (chance > 0.93) return reply(callsOf(world, question), 'length', chance);
+      if (chance > 0.91) return reply([{ type: 'text', text: 'more to come' }], 'pause', chance);
       return said >= Number(turns) || said > 6
         ? reply([{ type: 'text', text: `done ${task}` }], 'stop', chance)
         : reply(callsOf(world, question), 'tool-calls', chance);
@@ -99,7 +102,9 @@ function unreachable(): ModelCallError {
 }
 
 function reply(content: ModelReplyPart[], finishReason: ModelReply['finishReason'], chance: number): ModelReply {
-  return { content, finishReason, usage: { inputTokens: 10, outputTokens: 1 + Math.floor(chance * 20) } };
+  // A provider may forget to tell what it cost.
+  const usage = chance > 0.45 && chance < 0.46 ? {} : { inputTokens: 10, outputTokens: 1 + Math.floor(chance * 20) };
+  return { content, finishReason, usage };
 }
 
 function callsOf(world: World, question: string): ModelReplyPart[] {

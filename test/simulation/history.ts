@@ -140,6 +140,7 @@ class History {
         shutdownTimeoutMs: 1_000,
         unknownVersionAfterMs: 20_000,
         approvalExpiresMs: 4_000,
+        resumeAfterAnswers: this.plan.resumes,
         onStoreFailure: (error) => this.world.violate('I10', `${name} takes the store for broken: ${error.message}`),
       },
     });
@@ -357,7 +358,7 @@ class History {
       case 'interrupted':
         return true;
       case 'waiting':
-        return run.waitingFor.includes('budget');
+        return run.waitingFor.includes('budget') || (this.plan.resumes === 'manual' && !this.hasPending(run.id));
       case 'queued': {
         const head = this.database.tables.sessions.get(run.sessionId ?? '')?.headRunId;
         const first = this.database.tables.runs.get(head ?? '');
@@ -366,6 +367,10 @@ class History {
       default:
         return false;
     }
+  }
+
+  private hasPending(runId: string): boolean {
+    return this.database.tables.interactionsOf(runId).some(({ status }) => status === 'pending');
   }
 
   private states(): string {

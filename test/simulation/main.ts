@@ -12,6 +12,8 @@ interface Options {
   only: string | null;
   /** Ends with the first that fails, unshortened. */
   first: boolean;
+  /** Each history a second time: it must be the same, byte for byte. */
+  twice: boolean;
 }
 
 /** @returns the exit code */
@@ -37,6 +39,7 @@ export async function main(given: readonly string[]): Promise<number> {
       seconds: Number(seconds ?? Infinity),
       only: argument('only') ?? null,
       first: given.includes('--first'),
+      twice: given.includes('--twice'),
     },
     now,
   );
@@ -53,6 +56,10 @@ async function search(options: Options, now: () => number): Promise<number> {
     const plan = planOf(String(seed));
     const outcome = await runHistory(plan);
     count += 1;
+    if (options.twice && (await runHistory(plan)).digest !== outcome.digest) {
+      failed += 1;
+      console.log(`seed ${seed}: the second time it was another history`);
+    }
     if (!outcome.violation || (options.only !== null && outcome.violation.id !== options.only)) continue;
     failed += 1;
     console.log(`seed ${seed}: ${outcome.violation.message.split('\n', 1)[0]}`);

@@ -42,6 +42,8 @@ export type WorldFault =
 export interface Plan {
   seed: string;
   isolation: Isolation;
+  /** Whether a run goes on by itself when its last interaction is decided. */
+  resumes: 'automatic' | 'manual';
   processes: PlannedProcess[];
   runs: PlannedRun[];
   actions: Action[];
@@ -148,6 +150,7 @@ export function planOf(seed: string): Plan {
   return {
     seed,
     isolation: random.chance(0.8) ? 'read committed' : 'single writer',
+    resumes: random.chance(0.9) ? 'automatic' : 'manual',
     processes,
     runs,
     actions: [...starts, ...others],
