@@ -1,4 +1,3 @@
-/** What callers of `RunService` give. Every field is checked at run time: bodies reach these types unverified. */
 import type { Actor, RunMetadata } from './run.js';
 import type { Duration } from './duration.js';
 import type { InteractionStatus } from './interaction.js';
@@ -7,17 +6,22 @@ import type { Message } from './message.js';
 import type { AgentReference } from './agent-definition.js';
 import type { RunPhase, RunStatus } from './run-status.js';
 
-/** A message of a prompt in its short form: plain text, or parts. Image and file data may be bytes; they are stored as base64. */
+/**
+ * A message of a prompt in its short form: plain text, or parts. Image and file data may be bytes; they are stored as
+ * base64.
+ */
 export interface PromptMessage {
   role: 'user' | 'assistant' | 'system' | 'tool';
   content: string | PromptPart[];
 }
 
+/** A part of a message of a prompt. */
 export type PromptPart =
   | { type: 'text'; text: string }
   | { type: 'image'; image: string | Uint8Array; mediaType?: string }
   | { type: 'file'; data: string | Uint8Array; mediaType: string; filename?: string };
 
+/** What `start` takes. Every field is checked at run time: bodies reach these types unverified. */
 export interface StartOptions {
   agent: AgentReference;
   /** Default: the highest registered. */
@@ -29,8 +33,9 @@ export interface StartOptions {
   /** 1-128 characters of `[A-Za-z0-9._:-]`; the same holds for `requestId` and `runId`. */
   sessionId?: string;
   /**
-   * Whose session it is: an id of a user or a tenant, from the host's authentication. The first run of a session fixes its owner; a later start with another
-   * one throws `FORBIDDEN`. The comparison is part of the start's transaction. Default: nothing is compared. Without `sessionId` it has no effect.
+   * Whose session it is: an id of a user or a tenant, from the host's authentication. The first run of a session fixes
+   * its owner; a later start with another one throws `FORBIDDEN`. The comparison is part of the start's transaction.
+   * Default: nothing is compared. Without `sessionId` it has no effect.
    */
   sessionOwner?: string;
   /** Idempotency key, unique per session, or per agent without one. */
@@ -50,16 +55,19 @@ export interface StartOptions {
   maxDuration?: Duration;
 }
 
+/** What a start is part of. */
 export interface StartContext {
   /** The host's open transaction (an `EntityManager` under `./typeorm`): the run exists only if it commits. */
   transaction?: unknown;
 }
 
+/** What `sessionMessages` takes. */
 export interface SessionMessagesOptions {
   /** As at `start`: a session of another owner throws `FORBIDDEN`. Default: nothing is compared. */
   sessionOwner?: string;
 }
 
+/** How long `result` and `startAndWait` wait. */
 export interface WaitOptions {
   /** Default: no limit. When it passes, the run is returned in the state it has. */
   timeout?: Duration;
@@ -67,12 +75,13 @@ export interface WaitOptions {
   signal?: AbortSignal;
 }
 
-/** Who does it, for the journal. */
+/** Who does something to a run and why, for the journal. Texts of at most 4,000 characters. */
 export interface CallerNote {
   by?: string;
   reason?: string;
 }
 
+/** What `resume` takes. */
 export interface ResumeOptions extends CallerNote {
   /** Replaces the stored limit. */
   budget?: { maxTotalTokens: number };
@@ -84,6 +93,7 @@ export interface ResumeOptions extends CallerNote {
   wait?: boolean;
 }
 
+/** What became of an uncertain operation: its output, its failure, or that it did not happen. */
 export type ToolResolution = ({ output: JsonValue } | { error: { message: string } } | { notHappened: true }) & {
   /** The run-local key or the full operation id. */
   key: string;
@@ -91,7 +101,7 @@ export type ToolResolution = ({ output: JsonValue } | { error: { message: string
   note?: string;
 };
 
-/** Decides an ask. Nothing but these literal words is a decision. */
+/** Decides an interaction. Nothing but these literal words is a decision. */
 export type InteractionResponse = (
   | {
       decision: 'approve';
@@ -110,8 +120,8 @@ export type InteractionResponse = (
   by: string;
   note?: string;
   /**
-   * The roles of whoever decides, from the host's authentication. Given, they must contain the ask's `approverRole`; without them the caller is trusted to
-   * have looked. Not stored.
+   * The roles of whoever decides, from the host's authentication. Given, they must contain the
+   * interaction's `approverRole`; without them the caller is trusted to have compared them. Not stored.
    */
   roles?: readonly string[];
 };
@@ -134,6 +144,7 @@ export interface ListFilter {
   limit?: number;
 }
 
+/** What `pendingInteractions` takes. */
 export interface PendingInteractionsOptions extends ListFilter {
   runId?: string;
   approverRole?: string;
@@ -141,38 +152,48 @@ export interface PendingInteractionsOptions extends ListFilter {
   status?: InteractionStatus | readonly InteractionStatus[];
 }
 
+/** What `steer` takes beside the message. */
 export interface SteerOptions {
   /** Idempotency key within the run. Default: a new one. */
   requestId?: string;
   sender: string;
 }
 
+/** A message that was accepted; `messageId` is its request id. */
 export interface SteerReceipt {
   messageId: string;
   status: 'queued';
 }
 
+/** Who grants or denies tokens, and why. */
 export interface BudgetDecision {
   by: string;
   note?: string;
 }
 
+/** What `retry` takes. */
 export interface RetryOptions extends CallerNote {
-  /** The run's turn limit from now on, over all its model calls; more than it has made. Default: the one it was started with. */
+  /**
+   * The run's turn limit from now on, over all its model calls; more than it has made. Default: the one it was started
+   * with.
+   */
   maxTurns?: number;
 }
 
+/** What `restart` takes. */
 export interface RestartOptions extends RetryOptions {
-  /** Default: what the part before was given. */
+  /** Default: what the generation before was given. */
   prompt?: string;
 }
 
+/** What `list` takes. */
 export interface ListOptions extends ListFilter {
   status?: RunStatus | readonly RunStatus[];
   /** With `status`: what fits both. */
   phase?: RunPhase;
 }
 
+/** What `events` takes. */
 export interface EventOptions {
   /** Sequence already seen; default 0. */
   after?: number;

@@ -331,7 +331,8 @@ export interface RequestSource {
 }
 
 /**
- * Reads what nobody has verified, strictly: no conversion (`"false"` is text, never a flag), own properties only, unknown names refused.
+ * Reads what nobody has verified, strictly: no conversion (`"false"` is text, never a flag), own properties only,
+ * unknown names refused.
  * @throws InvalidRequestError with all problems in `details.fields`
  */
 export function readRequest<F extends Fields>(

@@ -16,8 +16,8 @@ export interface ApprovalRequirement {
 }
 
 /**
- * Decides whether a person must approve a call. Asked once in the life of a call, with frozen copies of the validated arguments in
- * their JSON form (a `Date` is text). One that throws, or takes longer than 5 s, asks.
+ * Decides whether a person must approve a call. Asked once in the life of a call, with frozen copies of the validated
+ * arguments in their JSON form (a `Date` is text). One that throws, or takes longer than 5 s, asks.
  */
 export type ApprovalRule<Input> = (
   args: Readonly<JsonOf<Input>>,
@@ -30,19 +30,26 @@ export interface AgentToolOptions<
 > {
   /** What the model calls it: 1-64 characters of `[A-Za-z0-9_-]`. */
   name: string;
-  /** Dotted integers. Several versions of a name may be registered; an agent takes the highest unless it says `name@version`. Default `1`. */
+  /**
+   * Dotted integers. Several versions of a name may be registered; an agent takes the highest unless it says
+   * `name@version`. Default `1`.
+   */
   version?: string;
   /** What the model is told about it. */
   description: string;
   /**
-   * The arguments. What leaves this schema (defaults and coercion applied) is what an approver sees, what is digested and what is executed.
-   * - a class: transformed by class-transformer (no implicit conversion), validated by class-validator, unknown properties refused; the method gets an instance.
-   *   Its transformations must be idempotent
+   * The arguments. What leaves this schema (defaults and coercion applied) is what an approver sees, what is digested
+   * and what is executed.
+   * - a class: transformed by class-transformer (no implicit conversion), validated by class-validator, unknown
+   *   properties refused; the method gets an instance. Its transformations must be idempotent
    * - a Standard Schema: its output, as far as JSON can carry it
    * - a JSON Schema: defaults applied, types never coerced; draft 2020-12 unless `$schema` names draft-07
    */
   input: S;
-  /** JSON Schema shown to the model instead of the one derived from `input`. Needed for Standard Schemas that cannot describe themselves. */
+  /**
+   * JSON Schema shown to the model instead of the one derived from `input`. Needed for Standard Schemas that cannot
+   * describe themselves.
+   */
   inputSchema?: JsonSchema;
   /** What the method returns; checks results that a person or a probe gives in its place. Default: anything. */
   output?: ToolSchemaSource;
@@ -51,17 +58,21 @@ export interface AgentToolOptions<
   /** Whether a person must approve. Default false. */
   approval?: boolean | ApprovalRule<ToolValueOf<S>>;
   /**
-   * Per execution, also of the check of its arguments by `input`. Default: the module's `defaults.toolTimeout`, else no limit. A `transactional` tool has
-   * the smaller of this and `transactionTimeout`.
+   * Per execution, also of the check of its arguments by `input`. Default: the module's `defaults.toolTimeout`, else no
+   * limit. A `transactional` tool has the smaller of this and `transactionTimeout`.
    */
   timeout?: Duration;
-  /** Only for `transactional`: after which the transaction is rolled back. At most, and by default when `5s` is more, a third of the lease. */
+  /**
+   * Only for `transactional`: after which the transaction is rolled back. At most, and by default when `5s` is more, a
+   * third of the lease.
+   */
   transactionTimeout?: Duration;
 }
 
 /**
- * Stands on a method that takes what the schema gives, and then the context; the compiler checks both. Only a `transactional` tool may ask for a `manager`,
- * whose type is the store's (`ToolContext` of `./typeorm`). The descriptor is optional for Nest's `applyDecorators`.
+ * Stands on a method that takes what the schema gives, and then the context; the compiler checks both. Only a
+ * `transactional` tool may ask for a `manager`, whose type is the store's (`ToolContext` of `./typeorm`). The
+ * descriptor is optional for Nest's `applyDecorators`.
  */
 export type AgentToolDecorator<S, R> = <
   Method extends (input: ToolInputOf<S>, context: [R] extends ['transactional'] ? AnyManager : ToolContext) => unknown,

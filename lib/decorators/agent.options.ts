@@ -22,8 +22,8 @@ export interface AgentLimits {
   /** Model calls over the whole run, restarts and approvals included. Default 20. */
   maxTurns?: number;
   /**
-   * Temperature, stop sequences, provider options and so on; they go before the settings of the model's client. Part of the definition hash, except
-   * `maxOutputTokens`, which is a limit.
+   * Temperature, stop sequences, provider options and so on; they go before the settings of the model's client. Part of
+   * the definition hash, except `maxOutputTokens`, which is a limit.
    */
   modelSettings?: ModelSettings;
   modelRetry?: ModelRetryOptions;
@@ -36,28 +36,33 @@ export interface AgentLimits {
   /** Whether the runs of a session are queued (`serial`, default) or run side by side. */
   sessionMode?: SessionMode;
   /**
-   * What becomes of an open run whose agent was changed without a new version: `block` (default) needs a person, `accept` goes on under the new
-   * definition and journals both hashes.
+   * What becomes of an open run whose agent was changed without a new version: `block` (default) needs a person,
+   * `accept` goes on under the new definition and journals both hashes.
    */
   definitionChange?: 'block' | 'accept';
   /**
-   * What a reply leads to that was cut by its length and has calls in it: the run fails (`fail`, default), or the calls are answered as not executed and
-   * the model may go on (`feedback`).
+   * What a reply leads to that was cut by its length and has calls in it: the run fails (`fail`, default), or the calls
+   * are answered as not executed and the model may go on (`feedback`).
    */
   truncatedCalls?: 'feedback' | 'fail';
   /**
-   * Whether a reply without text, file or call is an answer: the run completes with the output `''`. Default false: such a reply is a failed attempt, unless
-   * it follows the results of tools and cost tokens; then the run completes without an output.
+   * Whether a reply without text, file or call is an answer: the run completes with the output `''`. Default false:
+   * such a reply is a failed attempt, unless it follows the results of tools and cost tokens; then the run completes
+   * without an output.
    */
   allowEmptyAnswer?: boolean;
   /**
-   * What becomes of a call that needs an approval: people are asked (`ask`, default), or it is refused at once (`fail`), unless the application's
-   * `ApprovalResolver` decides. Not part of the definition hash; asks that are open stay open. Questions are asked either way.
+   * What becomes of a call that needs an approval: people are asked (`ask`, default), or it is refused at once
+   * (`fail`), unless the application's `ApprovalResolver` decides. Not part of the definition hash; asks that are open
+   * stay open. Questions are asked either way.
    */
   approvalMode?: 'ask' | 'fail';
 }
 
-/** A class whose `@AgentTool` methods are all meant, or one tool: `name` (its highest version), `name@version`, or `ASK_USER` for the built-in one. */
+/**
+ * A class whose `@AgentTool` methods are all meant, or one tool: `name` (its highest version), `name@version`, or
+ * `ASK_USER` for the built-in one.
+ */
 export type ToolReference = string | (abstract new (...args: never[]) => unknown);
 
 export interface AgentOptions extends AgentLimits {
@@ -66,15 +71,16 @@ export interface AgentOptions extends AgentLimits {
   /** Dotted integers such as `1` or `2.10`, compared numerically; the highest is the default of `start`. */
   version: string;
   /**
-   * The system prompt, part of the definition hash like the model's name and the tools. A function of the run's input, actor and metadata is evaluated once,
-   * before the first model request; what it returned is journaled and used from then on. Of a function the hash says only that it is one.
+   * The system prompt, part of the definition hash like the model's name and the tools. A function of the run's input,
+   * actor and metadata is evaluated once, before the first model request; what it returned is journaled and used from
+   * then on. Of a function the hash says only that it is one.
    */
   instructions: Instructions;
   /** Default: none. */
   tools?: readonly ToolReference[];
   /**
-   * Whether the model may call tools. `required` and `{ tool: 'name' }` hold for the first request of a run; afterwards the model chooses, or it could never
-   * answer. Default `auto`. Part of the definition hash.
+   * Whether the model may call tools. `required` and `{ tool: 'name' }` hold for the first request of a run; afterwards
+   * the model chooses, or it could never answer. Default `auto`. Part of the definition hash.
    */
   toolChoice?: ToolChoice;
 }

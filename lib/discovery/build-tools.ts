@@ -1,4 +1,3 @@
-/** From what the explorer found to tool definitions; everything wrong with them becomes a problem. */
 import type { InterruptedToolCall } from '../contracts/ports/tool-caller.port.js';
 import { RECOVERY_POLICIES, type RecoveryPolicy } from '../contracts/policies.js';
 import type { ToolDefinition } from '../contracts/agent-definition.js';
@@ -47,6 +46,7 @@ type ReadTool = Given<typeof TOOL.fields>;
 
 const DEFAULT_TRANSACTION_TIMEOUT_MS = 5_000;
 
+/** From what the explorer found to tool definitions; everything wrong with them becomes a problem. */
 export async function buildTools(found: Exploration, building: ToolBuilding): Promise<ToolStock> {
   const probes = new ProbeTable(found, building.problems);
   const tools: HostTool[] = [];

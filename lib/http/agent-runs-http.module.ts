@@ -31,8 +31,9 @@ import { AgentRunsExceptionFilter } from './results/agent-runs-exception.filter.
 import { HttpResultInterceptor } from './results/http-result.interceptor.js';
 
 /**
- * REST routes for runs. Secure by default: without guards the application does not boot, and every request has an actor.
- * May be registered several times under different paths. Needs `AgentRunsModule` to be global or among `imports`.
+ * REST routes for runs. Secure by default: without guards the application does not boot, and every request has an
+ * actor. May be registered several times under different paths. Needs `AgentRunsModule` to be global or among
+ * `imports`.
  */
 @Module({})
 export class AgentRunsHttpModule implements NestModule {

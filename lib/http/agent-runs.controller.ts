@@ -38,8 +38,9 @@ interface Command<F extends Fields> {
 }
 
 /**
- * The routes. Thin: read the request, ask whether the actor may, call the service, choose a status. Each registration gets a subclass with its path, version
- * and guards. Routes take the request as a whole, which pipes are not given: a global pipe that trims or converts would make decisions of words that are none.
+ * The routes. Thin: read the request, ask whether the actor may, call the service, choose a status. Each registration
+ * gets a subclass with its path, version and guards. Routes take the request as a whole, which pipes are not given: a
+ * global pipe that trims or converts would make decisions of words that are none.
  */
 export abstract class AgentRunsController {
   constructor(
@@ -227,7 +228,10 @@ export abstract class AgentRunsController {
     return runId;
   }
 
-  /** The run as it was accepted where the store stops answering meanwhile: a client that is told otherwise starts it again. */
+  /**
+   * The run as it was accepted where the store stops answering meanwhile: a client that is told otherwise starts it
+   * again.
+   */
   private async wait(request: HttpRequestLike, run: Run, seconds: number): Promise<Run> {
     const { signal, stop } = clientLeft(request);
     try {

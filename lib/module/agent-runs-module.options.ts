@@ -13,17 +13,29 @@ export interface AgentRunsModuleOptions {
   /** What agents and tools have unless they say otherwise. */
   defaults?: AgentDefaults;
 
-  /** How long a worker owns its runs without a sign of life; renewed every third of it. Time to takeover is at most this plus one `reconcileEvery`. Default `60s`. */
+  /**
+   * How long a worker owns its runs without a sign of life; renewed every third of it. Time to takeover is at most this
+   * plus one `reconcileEvery`. Default `60s`.
+   */
   lease?: Duration;
-  /** How often a worker looks for runs that other processes made claimable; five times as rarely while there are none. Default `1s`. */
+  /**
+   * How often a worker looks for runs that other processes made claimable; five times as rarely while there are none.
+   * Default `1s`.
+   */
   pollInterval?: Duration;
   /** Runs executed at a time in this process. Default 10. */
   maxConcurrentRuns?: number;
-  /** How long a shutdown waits for calls in flight before it aborts them. With the graces after it that stays within the 10 s after which Docker kills. Default `7s`. */
+  /**
+   * How long a shutdown waits for calls in flight before it aborts them. With the graces after it that stays within the
+   * 10 s after which Docker kills. Default `7s`.
+   */
   shutdownTimeout?: Duration;
   /** Lost leases in a row without a committed result in between, before a person is asked. Default 5. */
   maxRecoveries?: number;
-  /** How long a run may be claimable while no live worker has its agent's version; one of them must have been live for as long. Default `60s`. */
+  /**
+   * How long a run may be claimable while no live worker has its agent's version; one of them must have been live for
+   * as long. Default `60s`.
+   */
   unknownVersionAfter?: Duration;
   /** Part of the worker's id in journals and logs. Default: the host's name. */
   workerName?: string;
@@ -36,7 +48,9 @@ export interface AgentRunsModuleOptions {
   expireEvery?: JobTime;
   /** After which an undecided approval counts as refused. Default `24h`. */
   approvalExpires?: Duration | 'never';
-  /** Whether a run goes on by itself when its last ask is decided; `manual`: it waits for `resume`. Default `automatic`. */
+  /**
+   * Whether a run goes on by itself when its last ask is decided; `manual`: it waits for `resume`. Default `automatic`.
+   */
   resumeAfterAnswers?: 'automatic' | 'manual';
 
   /** Pending and queued runs accepted, over all processes. Default 10,000. */
@@ -46,14 +60,20 @@ export interface AgentRunsModuleOptions {
   /** Bytes of JSON text of one prompt, result or reply. Default 16 MiB. */
   maxPayloadBytes?: number;
 
-  /** Let the application boot with `NODE_ENV=production` though its store does not outlive the process. Default false. */
+  /**
+   * Let the application boot with `NODE_ENV=production` though its store does not outlive the process. Default false.
+   */
   allowMemoryStore?: boolean;
   /**
-   * Run tool calls through the host's global guards, interceptors and filters too. They see an execution context of type `agent` with the arguments
-   * `[input, context]`, and the model chooses the input: a guard that takes it for a request must not be among them. Global pipes never run. Default false.
+   * Run tool calls through the host's global guards, interceptors and filters too. They see an execution context of
+   * type `agent` with the arguments `[input, context]`, and the model chooses the input: a guard that takes it for a
+   * request must not be among them. Global pipes never run. Default false.
    */
   globalEnhancers?: boolean;
-  /** Keys whose values are replaced by `[redacted]` in log lines and in what observers are told. Neither carries prompts, arguments or results anyway. */
+  /**
+   * Keys whose values are replaced by `[redacted]` in log lines and in what observers are told. Neither carries
+   * prompts, arguments or results anyway.
+   */
   redactKeys?: readonly string[];
   /** Told once when the store broke a promise and this process's worker stopped for good. */
   onStoreFailure?: (error: Error) => void;
@@ -65,11 +85,15 @@ export interface AgentRunsModuleStructure {
   isGlobal?: boolean;
   /** False: this process starts, reads and answers, and never claims. Default true. */
   worker?: boolean;
-  /** Whether the recovery jobs are registered. Default: like `worker`. With `worker: false` and `recovery: true` they free runs and never claim. */
+  /**
+   * Whether the recovery jobs are registered. Default: like `worker`. With `worker: false` and `recovery: true` they
+   * free runs and never claim.
+   */
   recovery?: boolean;
   /**
-   * What runs the recovery jobs: the host's `ScheduleModule` (`schedule`), own timers (`interval`), or nothing (false; the host calls `RunRecovery` itself).
-   * Default: `schedule`, and `interval` where `@nestjs/schedule` is not installed.
+   * What runs the recovery jobs: the host's `ScheduleModule` (`schedule`), own timers (`interval`), or nothing (false;
+   * the host calls `RunRecovery` itself). Default: `schedule`, and `interval` where `@nestjs/schedule` is not
+   * installed.
    */
   trigger?: 'schedule' | 'interval' | false;
   /** Modules whose exports this one needs, such as one that provides `RunStore` without being global. */

@@ -96,8 +96,8 @@ function orNever(time: Field<number>): Field<number | null> {
 }
 
 /**
- * From the host's options to what the engine and the jobs run on. Pure: whatever is wrong becomes a problem, and `onModuleInit` throws them all together
- * with those of the registrations.
+ * From the host's options to what the engine and the jobs run on. Pure: whatever is wrong becomes a problem, and
+ * `onModuleInit` throws them all together with those of the registrations.
  */
 export function resolveSettings(given: AgentRunsModuleOptions, structure: AgentRunsModuleStructure): ModuleSettings {
   const problems = new ProblemList();

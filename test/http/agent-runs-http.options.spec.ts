@@ -47,14 +47,14 @@ describe('AgentRunsHttpModule.register', () => {
         prefix: 'x',
       }),
     ).toEqual([
-      expect.stringContaining('"prefix"'),
       expect.stringContaining('path'),
       expect.stringContaining('guards'),
-      expect.stringContaining('actorResolver'),
       expect.stringContaining('authorize'),
       expect.stringContaining('features.takeover'),
-      expect.stringContaining('"magic"'),
       expect.stringContaining('security'),
+      expect.stringContaining('"magic"'),
+      expect.stringContaining('"prefix"'),
+      expect.stringContaining('actorResolver'),
     ]);
     expect(problemsOf(undefined)).toHaveLength(1);
   });

@@ -8,8 +8,8 @@ import { normaliseResult } from '../values/normalise-result.js';
 const MAX_JSON_BYTES = 2 ** 30;
 
 /**
- * Any JSON value, as a copy. A number that a parser on the way may have rounded is refused: over HTTP the host's parser has read the body, and what its text
- * said cannot be known any more.
+ * Any JSON value, as a copy. A number that a parser on the way may have rounded is refused: over HTTP the host's parser
+ * has read the body, and what its text said cannot be known any more.
  */
 export function json(doc: FieldDoc = {}, maxBytes = MAX_JSON_BYTES): Field<JsonValue> {
   return {

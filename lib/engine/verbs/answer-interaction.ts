@@ -19,12 +19,11 @@ import { isApprovalGate, statusOfDecision } from '../interactions.js';
 import type { RunState } from '../journal/run-state.js';
 import { requireFit } from '../requests/payload.js';
 import { readResponse } from '../requests/read-requests.js';
+import { addedArguments, answerProblems } from '../requests/response-checks.js';
 import type { RunWorker } from '../run-worker.js';
 import { NOTHING } from '../transitions.js';
 import type { CallerTransition } from './caller-transition.js';
 import { firstProblems } from '../values/plain-text.js';
-import { addedArguments } from './added-arguments.js';
-import { answerProblems } from './check-answers.js';
 import { takeDecisions } from './waiting-runs.js';
 
 const PAGE = 100;

@@ -1,7 +1,3 @@
-/**
- * Asks the host's authorizer, and nothing else decides. What an actor may not see looks exactly like what does not exist (404); what may be seen but not
- * done is 403. Without an authorizer no read is spent on it.
- */
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { Actor, RunRecord } from '../../contracts/run.js';
 import type { Interaction } from '../../contracts/interaction.js';
@@ -36,6 +32,10 @@ const PAGE = 100;
 /** What lists can be narrowed by. */
 type Filter = Pick<ListOptions & PendingInteractionsOptions, 'sessionId' | 'agent' | 'metadata'>;
 
+/**
+ * Asks the host's authorizer, and nothing else decides. What an actor may not see looks exactly like what does not
+ * exist (404); what may be seen but not done is 403. Without an authorizer no read is spent on it.
+ */
 @Injectable()
 export class RunAccess {
   private readonly logger = new Logger(RunAccess.name);
@@ -67,15 +67,19 @@ export class RunAccess {
     await this.run(actor, 'takeover', runId);
   }
 
-  /** An ask that is not there, and the role that it is for, are left to the verb. @throws RunNotFoundError, HttpProblem 403 */
+  /**
+   * An ask that is not there, and the role that it is for, are left to the verb.
+   * @throws RunNotFoundError, HttpProblem 403
+   */
   async decide(actor: Actor, runId: string, interactionId: string): Promise<void> {
     if (!this.authorizer) return;
     await this.run(actor, 'decide', runId, await this.findInteraction(runId, interactionId));
   }
 
   /**
-   * Starts what the actor may start. A session is judged by what is stored of it, and the start is bound to that verdict by the session's owner: whoever opens
-   * the session in between is seen by the start's own transaction, and the new session is judged then.
+   * Starts what the actor may start. A session is judged by what is stored of it, and the start is bound to that
+   * verdict by the session's owner: whoever opens the session in between is seen by the start's own transaction, and
+   * the new session is judged then.
    * @param begin starts the request as it is allowed
    * @throws HttpProblem 403, and whatever the start throws
    */
@@ -110,7 +114,10 @@ export class RunAccess {
     };
   }
 
-  /** A start may be refused because of an earlier run: without the actor's right to read that run, nothing tells which it is, or how it stands. */
+  /**
+   * A start may be refused because of an earlier run: without the actor's right to read that run, nothing tells which
+   * it is, or how it stands.
+   */
   private async refusedStart(actor: Actor, error: unknown): Promise<never> {
     if (!AgentRunsError.is(error)) throw error;
     if (error.code === 'FORBIDDEN') throw forbidden('start');
@@ -207,7 +214,10 @@ function isSessionWithinScope(sessionId: string | undefined, session: SessionFac
   );
 }
 
-/** The owner that the session must have for the verdict to hold: a new one becomes the actor's, one without an owner cannot be mistaken for a new one. */
+/**
+ * The owner that the session must have for the verdict to hold: a new one becomes the actor's, one without an owner
+ * cannot be mistaken for a new one.
+ */
 function ownerJudged(actor: Actor, session: SessionFacts | null, scope: RunScope): SessionMessagesOptions {
   if (!session) return { sessionOwner: scope.sessionOwner ?? actor.id };
   return session.owner === null ? {} : { sessionOwner: session.owner };

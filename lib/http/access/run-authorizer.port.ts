@@ -1,7 +1,3 @@
-/**
- * Whether an actor may do something to a run. Called for every route with what the *store* holds about the run, never with what the request says of it
- * (`start` and lists apart, where the request is the subject). Without one, whoever passes the guards may do everything that `features` allow.
- */
 import type { Actor, RunMetadata } from '../../contracts/run.js';
 import { isText, optional, readAnswer } from '../../contracts/ports/host.port.js';
 import type { Interaction } from '../../contracts/interaction.js';
@@ -57,7 +53,10 @@ export interface RunFacts {
 }
 
 export interface RunResource {
-  /** The stored run; for `start` and `read_session` the latest run of the session, null when it has none. Absent for lists and `definitions`. */
+  /**
+   * The stored run; for `start` and `read_session` the latest run of the session, null when it has none. Absent for
+   * lists and `definitions`.
+   */
   run?: RunFacts | null;
   /** The session that is read, or that the new run shall join. */
   sessionId?: string;
@@ -72,31 +71,37 @@ export interface RunResource {
 }
 
 /**
- * What must be true of every run that the action touches: a list is narrowed to it, a new run is stamped with `metadata` (over what the client sent), a
- * stored run that does not match is not there for this actor. One answer for all actions, such as `{ metadata: { tenant } }`, keeps tenants apart.
+ * What must be true of every run that the action touches: a list is narrowed to it, a new run is stamped with
+ * `metadata` (over what the client sent), a stored run that does not match is not there for this actor. One answer for
+ * all actions, such as `{ metadata: { tenant } }`, keeps tenants apart.
  */
 export interface RunScope {
   sessionId?: string;
   agent?: string;
   metadata?: RunMetadata;
   /**
-   * For `start` and `read_session`: whose session it must be, such as the tenant. A new session becomes this owner's. Default: a new session becomes the
-   * actor's (by id), a stored one is judged by the rest of the scope.
+   * For `start` and `read_session`: whose session it must be, such as the tenant. A new session becomes this owner's.
+   * Default: a new session becomes the actor's (by id), a stored one is judged by the rest of the scope.
    */
   sessionOwner?: string;
 }
 
+/**
+ * Whether an actor may do something to a run. Called for every route with what the *store* holds about the run, never
+ * with what the request says of it (`start` and lists apart, where the request is the subject). Without one, whoever
+ * passes the guards may do everything that `features` allow.
+ */
 export interface RunAuthorizer {
   /** @returns true, false, or the scope within which it is allowed */
   authorize(actor: Actor, action: RunAction, resource: RunResource): boolean | RunScope | Promise<boolean | RunScope>;
 }
 
-/** The same as a function. */
+/** A {@link RunAuthorizer} as a function. */
 export type RunAuthorizerFunction = RunAuthorizer['authorize'];
 
 /**
- * A scope as the host answered it; null for what is none. A field that is there without a value is not one that was left out: `{ metadata: { tenant } }` of
- * an actor without a tenant allows nothing.
+ * A scope as the host answered it; null for what is none. A field that is there without a value is not one that was
+ * left out: `{ metadata: { tenant } }` of an actor without a tenant allows nothing.
  */
 export function readScope(answer: unknown): RunScope | null {
   const scope = readAnswer<RunScope>(answer, {

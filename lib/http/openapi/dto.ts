@@ -14,8 +14,8 @@ export type DocOf<T> = { [K in Exclude<keyof T & string, Optional<T>>]: FieldDoc
 const DTOS = new Map<Type<unknown>, Readonly<Record<string, FieldDoc>>>();
 
 /**
- * A class that names a schema in the host's document. Its fields are kept until it is known whether the host has `@nestjs/swagger` at all: an optional peer
- * cannot be imported statically, and decorators cannot wait.
+ * A class that names a schema in the host's document. Its fields are kept until it is known whether the host has
+ * `@nestjs/swagger` at all: an optional peer cannot be imported statically, and decorators cannot wait.
  * @param name `AgentRuns…Dto`, as no DTO of a host is called
  */
 export function dto<T>(name: string, fields: DocOf<T>): Type<unknown> {

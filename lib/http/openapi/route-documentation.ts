@@ -123,8 +123,8 @@ const ROUTES: Readonly<Record<keyof AgentRunsController, RouteDocumentation>> = 
 let isDocumented = false;
 
 /**
- * Tells `@nestjs/swagger` about the routes, where the host has it. Its CLI plugin never sees files in node_modules, so all of it is explicit. The metadata
- * sits on the methods that all registrations share: it is written once per process.
+ * Tells `@nestjs/swagger` about the routes, where the host has it. Its CLI plugin never sees files in node_modules, so
+ * all of it is explicit. The metadata sits on the methods that all registrations share: it is written once per process.
  * @returns whether `@nestjs/swagger` is there
  */
 export async function documentRoutes(controller: Type, security: readonly SecurityRequirement[]): Promise<boolean> {

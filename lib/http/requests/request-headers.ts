@@ -5,8 +5,8 @@ import type { HttpRequestLike } from '../access/actor-resolver.port.js';
 import { httpProblem } from '../results/http-problem.js';
 
 /**
- * Refuses media types other than JSON even where the host parses them: a form that another site submits with the user's cookies is no request of the user's.
- * A request without a body passes.
+ * Refuses media types other than JSON even where the host parses them: a form that another site submits with the user's
+ * cookies is no request of the user's. A request without a body passes.
  * @throws HttpProblem 415
  */
 export function requireJson({ headers }: HttpRequestLike): void {
@@ -20,7 +20,8 @@ export function requireJson({ headers }: HttpRequestLike): void {
 }
 
 /**
- * The format of an answer by `Accept` (RFC 9110 section 12.5.1): the most specific range that fits decides; without the header any will do.
+ * The format of an answer by `Accept` (RFC 9110 section 12.5.1): the most specific range that fits decides; without the
+ * header any will do.
  * @returns null where no format is acceptable
  */
 export function negotiateFormat(accept: string | string[] | undefined): 'json' | null {
@@ -71,7 +72,10 @@ interface FastifyConfig {
   routerOptions?: { maxParamLength?: number };
 }
 
-/** Characters of the longest id with which a run or session can be found again: Fastify answers longer path parameters with 414 before any route. */
+/**
+ * Characters of the longest id with which a run or session can be found again: Fastify answers longer path parameters
+ * with 414 before any route.
+ */
 export function longestPathId(adapter: HttpServer): number {
   const { initialConfig } = (adapter.getInstance() as { initialConfig?: FastifyConfig } | undefined) ?? {};
   if (adapter.getType() !== 'fastify' || initialConfig === undefined) return MAX_IDENTIFIER;

@@ -1,7 +1,3 @@
-/**
- * A body that is no JSON, or too large, fails in the adapter's parser, before any controller: no filter of ours is reached, and a global one would also
- * see the host's own errors. So the adapter's error handler is wrapped for exactly these failures on exactly our routes; everything else goes on to Nest.
- */
 import type { HttpServer } from '@nestjs/common';
 import { HttpException } from '@nestjs/common';
 import type { HttpProblemBody } from '../results/http-problem.js';
@@ -18,7 +14,12 @@ const ANSWERS: Readonly<Record<number, Omit<HttpProblemBody, 'statusCode'>>> = {
   415: { code: 'UNSUPPORTED_MEDIA_TYPE', message: 'Send the body as application/json in UTF-8.' },
 };
 
-/** @param path the path of the registration, below the host's prefix and version */
+/**
+ * Answers bodies that are no JSON, or too large, as problems of ours. They fail in the adapter's parser, before any
+ * controller: no filter of ours is reached, and a global one would also see the host's own errors. So the adapter's
+ * error handler is wrapped for exactly these failures on exactly our routes; everything else goes on to Nest.
+ * @param path the path of the registration, below the host's prefix and version
+ */
 export function answerUnreadableBodies(adapter: HttpServer, path: string): void {
   const original = adapter.setErrorHandler?.bind(adapter);
   if (!original) return;
@@ -42,7 +43,10 @@ function routePattern(path: string): RegExp {
   return new RegExp(`(?:^|/)${segments.join('/')}/runs(?:/|$)`, 'i');
 }
 
-/** What body-parser's and Fastify's errors have in common: a 4xx status on an error that nobody threw as an `HttpException`. */
+/**
+ * What body-parser's and Fastify's errors have in common: a 4xx status on an error that nobody threw as an
+ * `HttpException`.
+ */
 function parserStatus(error: unknown): number | undefined {
   if (!(error instanceof Error) || error instanceof HttpException) return undefined;
   const { statusCode, status, type, code } = error as {

@@ -11,9 +11,10 @@ abstract class AnyAgentRunsError {
 }
 
 /**
- * Answers errors of this package with their HTTP status and `{ statusCode, code, message, details? }`: for your own controllers that call `RunService`.
- * Bind it with `@UseFilters(AgentRunsExceptionFilter)`, or for all with `{ provide: APP_FILTER, useClass: AgentRunsExceptionFilter }`. Store trouble is a 503 and
- * what is not meant for a caller a 500, both without its words; the latter is logged. Other errors, and other contexts than HTTP, are left alone.
+ * Answers errors of this package with their HTTP status and `{ statusCode, code, message, details? }`: for your own
+ * controllers that call `RunService`. Bind it with `@UseFilters(AgentRunsExceptionFilter)`, or for all with `{ provide:
+ * APP_FILTER, useClass: AgentRunsExceptionFilter }`. Store trouble is a 503 and what is not meant for a caller a 500,
+ * both without its words; the latter is logged. Other errors, and other contexts than HTTP, are left alone.
  */
 @Catch(AnyAgentRunsError)
 export class AgentRunsExceptionFilter implements ExceptionFilter {

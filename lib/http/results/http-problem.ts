@@ -35,8 +35,9 @@ export function internalProblem(): HttpProblem {
 }
 
 /**
- * The problem for an error of this package; an `HttpException` is the host's own and passes unchanged. Only errors of the request family speak with their own
- * words and details: of the store and of anything unexpected a caller learns only that it happened, never a stack, SQL or internals.
+ * The problem for an error of this package; an `HttpException` is the host's own and passes unchanged. Only errors of
+ * the request family speak with their own words and details: of the store and of anything unexpected a caller learns
+ * only that it happened, never a stack, SQL or internals.
  * @returns null for anything unexpected: log it, then answer with {@link internalProblem}
  */
 export function toHttpProblem(error: unknown): Error | null {

@@ -19,7 +19,10 @@ export class HttpResult<T> {
   ) {}
 }
 
-/** Renders {@link HttpResult}s and turns what a route threw into a problem. Innermost: the host's interceptors see plain values. */
+/**
+ * Renders {@link HttpResult}s and turns what a route threw into a problem. Innermost: the host's interceptors see plain
+ * values.
+ */
 @Injectable()
 export class HttpResultInterceptor implements NestInterceptor {
   private readonly logger = new Logger(HttpResultInterceptor.name);
