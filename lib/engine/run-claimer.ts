@@ -27,7 +27,7 @@ interface Prepared {
 }
 
 /** The worker that executes what is claimed. */
-export interface ClaimingWorker {
+interface ClaimingWorker {
   workerId: string;
   /** How many more runs may be claimed now. */
   slots(): number;
@@ -93,7 +93,7 @@ export class RunClaimer {
     }
   }
 
-  /** @param held runs whose state is asked for too */
+  /** Polls the store. @param held ids of runs whose state is asked for too */
   async findDue(slots: number, held: readonly string[]): Promise<DueAnswer> {
     const { takeovers } = this;
     const answer = await this.ports.store.due({
@@ -108,7 +108,7 @@ export class RunClaimer {
     return answer;
   }
 
-  /** Claims what there are slots for. @param slots for which it was looked for */
+  /** Claims as many runs as there are slots. @param slots how many there were when the poll was sent */
   async claimDue(found: readonly Claimable[], slots: number): Promise<{ claimed: number; isMore: boolean }> {
     // Slots may have gone to runs that were started here meanwhile, and a shutdown may have begun: it would not wait
     // for what is claimed now.
@@ -120,7 +120,7 @@ export class RunClaimer {
     const claimed = claims.filter((claim) => claim.status === 'fulfilled' && claim.value).length;
     this.spread.record(sample.length, claimed);
     this.sawEnd = found.length < slots && claimed === found.length;
-    // A poll that claimed nothing does not repeat itself: the rows are held by somebody.
+    // A poll that claimed nothing does not repeat itself: another transaction holds the rows.
     return { claimed, isMore: claimed > 0 && sample.length === slots };
   }
 

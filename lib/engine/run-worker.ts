@@ -118,7 +118,7 @@ export class RunWorker {
    */
   tick(): Promise<void> {
     if (this.ticking) this.tickAgain = true;
-    // Whoever asked for it: what comes of the turn is not part of the run that they are.
+    // The turn is not part of the run whose code may have asked for it.
     return (this.ticking ??= this.ports.scope.enter(null, () => this.tickUntilQuiet()));
   }
 
@@ -254,7 +254,7 @@ export class RunWorker {
         if (stored.hasInbox) execution.inboxWaiting = true;
         continue;
       }
-      // Its own transition out of `running` may just have been committed: it learns by itself what became of it.
+      // Its own transition out of `running` may just have been committed, and its answer will tell.
       if (execution.isLeaving) continue;
       execution.lose(stored ? `the run is ${stored.status}, attempt ${stored.attempt}` : 'the run no longer exists');
     }

@@ -1,14 +1,14 @@
 import type { Clock } from '../contracts/ports/system.port.js';
 import type { EnginePorts } from './engine-ports.js';
 
-export type TimedResult<T> =
+type TimedResult<T> =
   { ended: 'returned'; value: T } | { ended: 'threw'; error: unknown } | { ended: 'timed_out'; zombie: Promise<void> };
 
 /** Begins the time anew, with another limit in ms; null = no limit. */
 export type RestartLimit = (limitMs: number | null) => void;
 
 /** The run that host code is called for. */
-export interface CallPlace {
+interface CallPlace {
   ports: Pick<EnginePorts, 'clock' | 'scope'>;
   runId: string;
   isTransactional?: boolean;

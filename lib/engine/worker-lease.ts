@@ -22,7 +22,7 @@ export function leasePart({ leaseMs }: Pick<EngineOptions, 'leaseMs'>, part: key
   return leaseMs / LEASE_PARTS[part];
 }
 
-export interface LeaseHooks {
+interface LeaseHooks {
   /** The lease can no longer be relied upon: stop acting before it ends. */
   onLost(): void;
   /** It was renewed after having been lost. */

@@ -19,7 +19,7 @@ import type { ExitPlan } from './exit-plan.js';
 import { actionFacts } from './intents.js';
 
 /** How an attempt ended in this process: lost, or in the status in which it left the run. */
-export type AttemptEnd = RunStatus | 'lost';
+type AttemptEnd = RunStatus | 'lost';
 
 /** What the worker offers to the attempts it executes. */
 export interface ExecutionHooks {
@@ -106,7 +106,7 @@ export abstract class Attempt {
   abstract step(results: JournalEntry[], asked?: CallInteraction): void;
   /** As `step`; its commit ends the transaction, and its failures come back. */
   abstract tryStep(results: JournalEntry[], transaction?: ToolTransaction): Promise<void>;
-  /** Leaves the run, unless what somebody else wrote meanwhile lets it go on. */
+  /** Leaves the run, unless a write by another process lets it go on. */
   abstract leave(plan: ExitPlan, results: JournalEntry[]): Promise<void>;
   /** @param results that could not be recorded */
   abstract fail(error: unknown, results?: readonly JournalEntry[]): void;
@@ -203,7 +203,7 @@ export abstract class Attempt {
     const { id: runId, attempt } = this.run;
     const late = results.flatMap((entry) => lateResult(entry, attempt) ?? []);
     if (late.length === 0) return;
-    // One whose answer was lost may be kept twice, which is better than not at all.
+    // A write whose answer was lost may be kept twice, which is better than not at all.
     const answer = await untilAnswered(this.ports, () =>
       this.ports.store.transition({
         runId,

@@ -25,7 +25,7 @@ const MAX_SHOWN_BYTES = 1_048_576;
 
 type Decision = NonNullable<CallState['methodInteractions'][number]['decision']>;
 
-/** Leaves the method. Swallowing it changes nothing: what the method does afterwards is not recorded. */
+/** Leaves the method. Catching it changes nothing: the rest of the method is not recorded. */
 class SuspendToolCall extends Error {
   constructor() {
     super('the method asked somebody; it is entered again when the answer is there');
@@ -46,7 +46,10 @@ export class DurableToolContext {
   /** Steps at work, by their keys. */
   private readonly working = new Map<string, Promise<unknown>>();
 
-  /** @param isTransactional what is rolled back as a whole has no inside of its own, and holds a lock while it waits */
+  /**
+   * @param isTransactional refuses questions and steps: a transaction is rolled back as a whole, and waiting would hold
+   * its lock
+   */
   constructor(
     private readonly attempt: Attempt,
     private readonly call: CallState,
@@ -61,7 +64,7 @@ export class DurableToolContext {
     };
   }
 
-  /** The call is over: what its method still tries to ask or do is refused. */
+  /** The call is over: later uses of its context are refused. */
   close(): void {
     this.isClosed = true;
   }
@@ -100,7 +103,7 @@ export class DurableToolContext {
       approverRole: null,
       expiresInMs: this.attempt.ports.options.approvalExpiresMs,
     });
-    // A copy: what the method does to it is nobody else's business.
+    // A copy: the method may change it.
     if ('action' in decision && decision.action === 'accept') return structuredClone(decision.answers);
     throw new QuestionNotAnsweredError(`The question was not answered: ${refusalOf(decision)}.`, {
       details: { by: decision.by },

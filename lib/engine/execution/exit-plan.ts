@@ -18,7 +18,7 @@ export type ExitPlan = Pick<
   'verb' | 'change' | 'entries' | 'interactions' | 'notBefore' | 'unlessContinued'
 >;
 
-export type ExitAction = Extract<NextAction, { do: 'complete' | 'fail' | 'suspend' | 'call_attention' | 'interrupt' }>;
+type ExitAction = Extract<NextAction, { do: 'complete' | 'fail' | 'suspend' | 'call_attention' | 'interrupt' }>;
 
 export interface ExitContext {
   run: RunRecord;
@@ -99,7 +99,7 @@ function suspendPlan(waitingFor: WaitReason[], context: ExitContext): ExitPlan {
  * The messages of the inbox as user messages, in order of acceptance and as many as one commit takes; null when it is
  * empty.
  */
-export function steeringToDeliver(
+function steeringToDeliver(
   locked: LockedRun,
   runId: string,
   fits: (entries: readonly JournalEntry[]) => number,

@@ -254,7 +254,7 @@ function copyOf(value: unknown): { reply: ModelReply; contentText: string } | st
   }
 }
 
-/** Level by level: what is deep enough ends the process's stack in whoever walks it by recursion. */
+/** Level by level: a recursive walk would overflow the stack. */
 function isDeeperThan(root: JsonValue, levels: number): boolean {
   let level = [root];
   for (let depth = 0; level.length > 0; depth++) {

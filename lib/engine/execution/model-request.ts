@@ -14,7 +14,7 @@ import { transcriptFor } from './provider-transcript.js';
 const INSTRUCTIONS_TIMEOUT_MS = 30_000;
 
 /** `aborted`: by ourselves, which is no failure of the provider. */
-export type ModelOutcome = { reply: ModelReply } | ModelFailure | { aborted: true };
+type ModelOutcome = { reply: ModelReply } | ModelFailure | { aborted: true };
 
 /**
  * Makes exactly one request, once the instructions are known.

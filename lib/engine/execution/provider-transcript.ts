@@ -3,8 +3,8 @@ import type { Digester } from '../../contracts/ports/system.port.js';
 import { isWellFormedText } from '../values/plain-text.js';
 
 /** Whom a request goes to. */
-export interface TranscriptTarget {
-  /** As calls remember who made them. */
+interface TranscriptTarget {
+  /** The provider that made a call, as its part says. */
   provider: string;
   toolNames: ReadonlySet<string>;
 }

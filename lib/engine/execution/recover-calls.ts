@@ -14,7 +14,7 @@ import { uncertainCall } from './call-entries.js';
 /** How long a probe may take whose tool has no timeout: it only looks. */
 const PROBE_TIMEOUT_MS = 60_000;
 
-export interface Recovery {
+interface Recovery {
   entries: JournalEntry[];
   /** To be asked about; each counts as in flight until its probe has answered. */
   probes: { tool: ToolDefinition; call: CallState }[];

@@ -90,12 +90,12 @@ export class RunExecution extends Attempt {
     const isActing = this.phase === 'acting';
     const action: NextAction = isActing ? nextAction(this.state, this.facts) : { do: 'await' };
     const begins = action.do === 'await' || action.do === 'call_model' || action.do === 'start_calls';
-    const asks = isActing ? pendingInteractionsOf(calls, this.ports.options.approvalExpiresMs) : [];
-    if (asked) asks.unshift(asked);
+    const drafts = isActing ? pendingInteractionsOf(calls, this.ports.options.approvalExpiresMs) : [];
+    if (asked) drafts.unshift(asked);
     // A turn that its model paused goes on first: nothing may stand between its halves.
     const delivers =
       action.do === 'call_model' && action.attempt === 1 && this.inboxWaiting && finishReason !== 'pause';
-    if (begins && !delivers && asks.length === 0) return this.commit(results, totals, action, transaction);
+    if (begins && !delivers && drafts.length === 0) return this.commit(results, totals, action, transaction);
     // What follows needs a transaction of its own, with the run's row locked.
     if (transaction) {
       await this.journal.commitThrough(transaction, resultsOnly(results, totals));
@@ -104,20 +104,24 @@ export class RunExecution extends Attempt {
     // Both look into the inbox under the run's lock; what comes after that is noticed anew.
     if (delivers || action.do === 'complete') this.inboxWaiting = false;
     if (delivers) await this.leave(deliverPlan(this.run.id), results);
-    else if (begins) await this.ask(asks, results, action);
-    else await this.leave(exitFor(action, this.exitContext(asks)), results);
+    else if (begins) await this.requestInteractions(drafts, results, action);
+    else await this.leave(exitFor(action, this.exitContext(drafts)), results);
   }
 
-  private exitContext(asks: CallInteraction[]): ExitContext {
+  private exitContext(drafts: CallInteraction[]): ExitContext {
     const { run, state, ports } = this;
     const interactions = (now: number): Interaction[] =>
-      asks.map(({ draft, call }) => buildInteraction(draft, call, run, now, ports.digester));
+      drafts.map(({ draft, call }) => buildInteraction(draft, call, run, now, ports.digester));
     return { run, state, interactions };
   }
 
   /** Interactions are committed with the step that needs them, while the calls that need none go on. */
-  private async ask(asks: CallInteraction[], results: JournalEntry[], action: NextAction): Promise<void> {
-    const { interactions } = this.exitContext(asks);
+  private async requestInteractions(
+    drafts: CallInteraction[],
+    results: JournalEntry[],
+    action: NextAction,
+  ): Promise<void> {
+    const { interactions } = this.exitContext(drafts);
     const intents = this.announce(action);
     const requested = (at: number): JournalEntry[] => interactions(at).map((asked) => requestedEntry(asked, at));
     this.apply(requested(this.ports.clock.now()));

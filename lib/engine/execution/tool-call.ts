@@ -28,7 +28,7 @@ export type CallEnd =
   | { end: 'released' }
   /** Aborted by ourselves in the middle: no result, so recovery decides. */
   | { end: 'aborted' }
-  /** The method asked somebody and was left. */
+  /** The method asked for a decision and was left. */
   | { end: 'suspended'; ask: InteractionDraft; entry: JournalEntry }
   /** Timed out, and the policy allows one more execution under the same key. */
   | { end: 'retry' }
@@ -113,7 +113,7 @@ export class ToolExecution implements ToolEntry {
     this.requireEntry();
     let addition: EnteredTransaction | undefined;
     if (this.transaction) {
-      // The method is not to be blamed for what others took before: waiting for a connection has a limit of its own.
+      // Waiting for a connection has a limit of its own, which is not counted as the method's time.
       this.isOpening = true;
       this.restart(this.openWithinMs());
       addition = { manager: await this.transaction.begin() };
@@ -147,7 +147,7 @@ export class ToolExecution implements ToolEntry {
     return this.attempt.ports.clock.now();
   }
 
-  /** The entry of what was thrown. @throws what is not the call's result */
+  /** The entry for a thrown error. @throws the error where it is no result of the call */
   private thrown(error: unknown): JournalEntry {
     const { attempt, call } = this;
     const failure = failureOf(error);

@@ -14,8 +14,8 @@ type ValidationPorts = Pick<EnginePorts, 'clock' | 'log' | 'scope'>;
 type LogFields = { runId: string; operation: string };
 
 /** The result of a call that is never executed. */
-export type CallRefusal = Pick<EntryOf<'tool.failed'>, 'outcome' | 'error'>;
-export type ParsedCall = ParsedArguments | { ok: false; problems: string[]; timedOut: true };
+type CallRefusal = Pick<EntryOf<'tool.failed'>, 'outcome' | 'error'>;
+type ParsedCall = ParsedArguments | { ok: false; problems: string[]; timedOut: true };
 
 /**
  * Validates arguments by the schema of a tool. Its validator is host code: it gets a copy, and its failure counts as a
