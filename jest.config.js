@@ -44,10 +44,7 @@ export default {
       globalSetup: '<rootDir>/.config/jest.databases.mjs',
       globalTeardown: '<rootDir>/.config/jest.databases-teardown.mjs',
       testMatch: ['<rootDir>/test/**/*.spec.ts'],
-      testPathIgnorePatterns: [
-        '/node_modules/',
-        '<rootDir>/test/(?:package|sample-app|crash|soak|fuzz|simulation/long)/',
-      ],
+      testPathIgnorePatterns: ['/node_modules/', '<rootDir>/test/(?:package|sample-app|crash|soak|fuzz|simulation)/'],
     },
     {
       ...built,
@@ -76,7 +73,7 @@ export default {
     {
       ...base,
       displayName: 'simulation',
-      testMatch: ['<rootDir>/test/simulation/long/**/*.spec.ts'],
+      testMatch: ['<rootDir>/test/simulation/**/*.spec.ts'],
     },
     {
       ...base,

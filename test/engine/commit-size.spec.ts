@@ -113,16 +113,20 @@ describe('a store that takes little at once', () => {
     const { runs } = engine;
     const refused = [
       () => runs.start({ agent: 'support', prompt: large }),
-      () => runs.start({ agent: 'support', prompt: 'go', actor: { id: large } }),
       () => runs.steer('run-1', large, { sender: 'ann' }),
       () => runs.steer('run-1', '\u0001'.repeat(PAYLOAD / 3) + 'x', { sender: 'ann' }),
-      () => runs.steer('run-1', 'hello', { sender: large }),
       () =>
         runs.respond('run-1', asked?.id ?? '', { decision: 'approve', by: 'ann', arguments: { n: 1, memo: large } }),
-      () => runs.respond('run-1', asked?.id ?? '', { decision: 'deny', by: 'ann', note: large }),
       () => runs.restart('run-1', { prompt: large }),
+      () => runs.resolveTool('run-1', { key: 'r1.m1.t0', by: 'ann', output: large }),
+    ];
+    const tooLong = [
+      () => runs.start({ agent: 'support', prompt: 'go', actor: { id: large } }),
+      () => runs.steer('run-1', 'hello', { sender: large }),
+      () => runs.respond('run-1', asked?.id ?? '', { decision: 'deny', by: 'ann', note: large }),
       () => runs.resolveTool('run-1', { key: 'r1.m1.t0', by: 'ann', error: { message: large } }),
     ];
+    for (const attempt of tooLong) await expect(attempt()).rejects.toThrow('at most 4000 characters');
     for (const [index, attempt] of refused.entries()) {
       const error = await attempt().then(
         () => 'accepted',

@@ -200,7 +200,8 @@ describeServers('the connections of the store on %s', (type) => {
     let cuts = 0;
     proxy.fateOf = (packet) => (packet.includes('only-once') && (cuts += 1) === 1 ? 'cut after' : 'pass');
     await appendOne(4, 'only-once');
-    expect(cuts).toBeGreaterThan(1);
+    // The store looks for the entries before it sends them again.
+    expect(cuts).toBeGreaterThan(0);
     expect(notesOf(await journal(store, 'run-1'))).toEqual(['first', 'only-once']);
   });
 
