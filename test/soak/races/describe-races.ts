@@ -18,6 +18,8 @@ const LOSERS_WORDS = /^warn: (lost ownership of a run|a late result was discarde
 function everyday({ isolation, type }: RacePlace): string[] {
   const codes = [
     'LOST_RACE',
+    // A batch with a key that somebody had taken: its members go one by one.
+    'BATCH_FAILED',
     'SQLITE_BUSY',
     'SQLITE_BUSY_SNAPSHOT',
     ...(type === 'mariadb' ? ['ER_LOCK_WAIT_TIMEOUT'] : []),
