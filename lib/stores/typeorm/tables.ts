@@ -33,6 +33,11 @@ export interface TableDefinition {
   readonly entity: string;
   readonly columns: readonly ColumnDefinition[];
   readonly indexes: readonly IndexDefinition[];
+  /**
+   * Columns whose values depend on each other. Postgres keeps statistics about them together: taken for independent, it
+   * may walk all runs of a status for a page of an actor that has none in it.
+   */
+  readonly correlated?: readonly (readonly string[])[];
 }
 
 type Extra = Partial<Omit<ColumnDefinition, 'name' | 'holds'>>;
@@ -131,6 +136,10 @@ export const RUNS: TableDefinition = {
       columns: ['session_id', 'status', 'created_at', 'id'],
       ...whereSet('session_id'),
     },
+  ],
+  correlated: [
+    ['actor_id', 'status'],
+    ['agent', 'status'],
   ],
 };
 

@@ -15,7 +15,13 @@ export function createTables({ type, qualify }: Pick<Dialect, 'type' | 'qualify'
       ...(isMysql ? table.indexes.map(mysqlIndex) : []),
     ];
     const create = `CREATE TABLE IF NOT EXISTS ${qualify(table.table)} (${parts.join(', ')})${tableOptions(type, table)}`;
-    return [create, ...(isMysql ? [] : table.indexes.map((index) => createIndex(type, qualify(table.table), index)))];
+    return [
+      create,
+      ...(isMysql ? [] : table.indexes.map((index) => createIndex(type, qualify(table.table), index))),
+      ...(type === 'postgres'
+        ? (table.correlated ?? []).map((columns) => createStatistics(qualify, table, columns))
+        : []),
+    ];
   });
 }
 
@@ -53,4 +59,10 @@ function createIndex(
 ): string {
   const condition = where[type] === undefined ? '' : ` WHERE ${where[type]}`;
   return `CREATE ${isUnique ? 'UNIQUE ' : ''}INDEX IF NOT EXISTS ${name} ON ${table} (${columns.join(', ')})${condition}`;
+}
+
+/** Most common values of the columns together (Postgres 12). */
+function createStatistics(qualify: Dialect['qualify'], { table }: TableDefinition, columns: readonly string[]): string {
+  const name = qualify([table, ...columns].join('_'));
+  return `CREATE STATISTICS IF NOT EXISTS ${name} (mcv) ON ${columns.join(', ')} FROM ${qualify(table)}`;
 }
