@@ -71,6 +71,18 @@ export function offerText(offer: Offer): string {
   return `${offer.agent}@${offer.version}#${offer.hash ?? '*'}`;
 }
 
+/** For messages: what a run needs, and what is offered of its agent. */
+export function wantedAndOffered(
+  { agent, version, definitionHash }: { agent: string; version: string; definitionHash: string },
+  offers: readonly Offer[],
+): { wanted: string; offered: string[] } {
+  const ofAgent = offers.filter((offer) => offer.agent === agent);
+  return {
+    wanted: offerText({ agent, version, hash: definitionHash }),
+    offered: [...new Set(ofAgent.map(offerText))].sort(),
+  };
+}
+
 /** Whether a run of this agent, version and hash can be executed under one of the offers. */
 export function isOffered(
   run: { agent: string; version: string; definitionHash: string },

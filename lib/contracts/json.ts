@@ -5,6 +5,14 @@ export interface JsonObject {
   [key: string]: JsonValue;
 }
 
+/** An object that is no list. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The same of what is known to be JSON. */
+export const isJsonObject = isRecord as (value: unknown) => value is JsonObject;
+
 /**
  * Whether a number is certainly the one that was written: beyond ±(2^53 − 1) JSON parsers round integers without a
  * word, and what is too large for a double becomes infinite. Fractions are taken as the nearest double, as everywhere.

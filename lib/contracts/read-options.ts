@@ -1,4 +1,5 @@
-import { type Fields, type Given, isRecord, type ObjectField, readFields, type Report } from './schema.js';
+import { isRecord } from './json.js';
+import { type Fields, type Given, type ObjectField, readFields, type Report } from './schema.js';
 
 export interface OptionsSource {
   /** Names the options in messages, e.g. `Agent support (SupportAgent)`. */

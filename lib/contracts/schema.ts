@@ -1,3 +1,4 @@
+import { isRecord } from './json.js';
 import { InvalidRequestError } from '../errors/request.errors.js';
 import { isBlankText, isIdentifier, MAX_IDENTIFIER } from './text.js';
 import { DURATION_RULE, durationMs } from './duration.js';
@@ -56,10 +57,6 @@ export interface ObjectField<F extends Fields> extends Field<Given<F>> {
   readonly rules: readonly Rule[];
   /** Whether names that are not of the schema are problems; otherwise they are left out. */
   readonly isClosed: boolean;
-}
-
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 // ---- kinds of fields ----

@@ -1,5 +1,5 @@
 import type { AgentDefinition } from '../contracts/agent-definition.js';
-import type { JsonObject } from '../contracts/json.js';
+import { isRecord, type JsonObject } from '../contracts/json.js';
 import type { ModelSettings, ToolChoice } from '../contracts/ports/model-client.port.js';
 import { formatValue, readOptions } from '../contracts/read-options.js';
 import { DEFAULT_RETRY_POLICY } from '../contracts/policies.js';
@@ -11,7 +11,6 @@ import {
   type FieldsOf,
   flag,
   type Given,
-  isRecord,
   object,
   oneOf,
   wholeNumber,

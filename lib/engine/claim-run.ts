@@ -1,9 +1,11 @@
+import type { Offer } from '../contracts/agent-definition.js';
 import type { JournalEntry } from '../contracts/journal-entry.js';
 import type { UserMessage } from '../contracts/message.js';
-import type { LockedRun, RunWrites, TransitionDecision } from '../contracts/ports/run-store.port.js';
+import type { LockedRun, RunWrites, TransitionDecision, WorkerRecord } from '../contracts/ports/run-store.port.js';
 import { backoff } from '../contracts/policies.js';
 import type { ClaimCause, RunChange, WakeNote } from '../contracts/run.js';
 import type { Attention } from '../contracts/run-status.js';
+import type { EnginePorts } from './engine-ports.js';
 import { isAwaited, takenUp } from './interactions.js';
 import type { RunState } from './journal/run-state.js';
 import { changeStatus, NOTHING } from './transitions.js';
@@ -188,4 +190,13 @@ export function activeTimeOfOwner({ run, lease, now }: LockedRun): number {
 function captureHistory({ run, session }: LockedRun): RunChange {
   if (run.historyCaptured) return {};
   return { historyCaptured: true, historyRunId: session?.latestCompletedRunId ?? null };
+}
+
+/** What the live workers and this process execute: its own row may not be stored yet. */
+export function offersOf(
+  { options, catalog }: Pick<EnginePorts, 'options' | 'catalog'>,
+  workers: readonly WorkerRecord[],
+): Offer[] {
+  const own = options.worker ? catalog.offers() : [];
+  return [...workers.flatMap(({ offers }) => offers), ...own];
 }

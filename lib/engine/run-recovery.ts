@@ -1,19 +1,19 @@
 import type { LockedRun, OverdueAnswer, RunWrites, WorkerRecord } from '../contracts/ports/run-store.port.js';
-import { isOffered, offerText, type Offer } from '../contracts/agent-definition.js';
+import { isOffered, type Offer, wantedAndOffered } from '../contracts/agent-definition.js';
 import type { Interaction } from '../contracts/interaction.js';
 import type { JournalEntry } from '../contracts/journal-entry.js';
 import { CONTRACT_VERSION } from '../contracts/run.js';
 import { isSettled, type Attention } from '../contracts/run-status.js';
-import { decideExhaustion, isClaimable, isExpired } from './claim-run.js';
+import { decideExhaustion, isClaimable, isExpired, offersOf } from './claim-run.js';
 import type { EngineOptions, EnginePorts } from './engine-ports.js';
 import { expiryDecision } from './interactions.js';
 import type { RunState } from './journal/run-state.js';
 import type { RunWorker } from './run-worker.js';
 import type { CallerTransition } from './verbs/caller-transition.js';
 import { takeDecisions, wakeAnswered } from './verbs/waiting-runs.js';
-import { settlement } from './settle-run.js';
+import { deadlinePassed, settlement } from './settle-run.js';
 import { changeStatus, NOTHING, type Transitions } from './transitions.js';
-import { recordedError, recordedFailure, recordedText } from './values/recorded-error.js';
+import { recordedError, recordedText } from './values/recorded-error.js';
 
 /** Runs of each kind that one sweep looks at; the next sweep goes on. */
 const BATCH = 200;
@@ -38,7 +38,7 @@ export class RunRecovery {
     return this.once('reconcile', async (sweep) => {
       const { options, store } = this.ports;
       const workers = await store.liveWorkers();
-      const liveOffers = this.offersOf(workers);
+      const liveOffers = offersOf(this.ports, workers);
       const { pastDeadline, unoffered, expired, answered } = await this.overdue(liveOffers);
       await this.each(sweep, pastDeadline, (id) => this.move(id, decideDeadline, true));
       if (this.knowsAllOffers(workers))
@@ -68,7 +68,7 @@ export class RunRecovery {
   expireInteractions(): Promise<void> {
     return this.once('expire', async (sweep) => {
       const { options, store } = this.ports;
-      const { expiredInteractions } = await this.overdue(this.offersOf(await store.liveWorkers()));
+      const { expiredInteractions } = await this.overdue(offersOf(this.ports, await store.liveWorkers()));
       await this.each(sweep, expiredInteractions, (id) =>
         this.callers.moveFolded(
           id,
@@ -89,11 +89,6 @@ export class RunRecovery {
   private knowsAllOffers(workers: readonly WorkerRecord[]): boolean {
     const { unknownVersionAfterMs } = this.ports.options;
     return workers.some(({ startedAt, heartbeatAt }) => heartbeatAt - startedAt >= unknownVersionAfterMs);
-  }
-
-  private offersOf(workers: readonly WorkerRecord[]): Offer[] {
-    const own = this.ports.options.worker ? this.ports.catalog.offers() : [];
-    return [...workers.flatMap(({ offers }) => offers), ...own];
   }
 
   private overdue(liveOffers: readonly Offer[]): Promise<OverdueAnswer> {
@@ -147,21 +142,18 @@ function decideDeadline(locked: LockedRun): RunWrites {
   if (isSettled(run.status) || run.deadlineAt === null || run.deadlineAt > now) return NOTHING;
   // A live owner settles it itself, and knows what is in flight.
   if (run.status === 'running' && !isExpired(locked)) return NOTHING;
-  const error = recordedFailure('RUN_TIMED_OUT', 'The run passed its deadline.');
+  const error = deadlinePassed();
   return settlement(locked, 'time_out', [{ type: 'run.timed_out', at: now, error }], { error });
 }
 
 function decideUnoffered(locked: LockedRun, liveOffers: readonly Offer[]): RunWrites {
   const { run, now } = locked;
   if (!isClaimable(locked) || (run.contractVersion <= CONTRACT_VERSION && isOffered(run, liveOffers))) return NOTHING;
-  const wanted = offerText({ agent: run.agent, version: run.version, hash: run.definitionHash });
-  const offered =
-    [...new Set(liveOffers.filter(({ agent }) => agent === run.agent).map(offerText))].sort().join(', ') ||
-    'nothing of this agent';
+  const { wanted, offered } = wantedAndOffered(run, liveOffers);
   const attention: Attention = {
     reason: 'version_mismatch',
     detail: recordedText(
-      `No live worker offers ${wanted}; offered: ${offered}. Deploy that version again, then resume or retry the run.`,
+      `No live worker offers ${wanted}; offered: ${offered.join(', ') || 'nothing of this agent'}. Deploy that version again, then resume or retry the run.`,
     ),
   };
   const entries: JournalEntry[] = [{ type: 'run.attention_needed', at: now, attention }];

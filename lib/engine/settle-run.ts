@@ -1,4 +1,4 @@
-import type { JournalEntry } from '../contracts/journal-entry.js';
+import type { JournalEntry, RecordedError } from '../contracts/journal-entry.js';
 import type { InboxMessage, Interaction } from '../contracts/interaction.js';
 import type { LockedRun, RunWrites, TransitionDecision } from '../contracts/ports/run-store.port.js';
 import type { RunChange, RunRecord, RunTotals } from '../contracts/run.js';
@@ -8,6 +8,7 @@ import { BrokenStoreError, FencedError } from '../errors/store.errors.js';
 import { advanceSession } from './sessions.js';
 import { changeStatus } from './transitions.js';
 import { countThatFits } from './values/json-domain.js';
+import { recordedFailure } from './values/recorded-error.js';
 
 /** What an attempt writes in a transaction of its own: it leaves, or it stays and writes what an append cannot. */
 export interface ExitTransition {
@@ -147,6 +148,11 @@ function continuing(exit: ExitTransition, continued: ContinueInstead): Transitio
     ...(continued.interactions && { interactions: continued.interactions }),
     ...(continued.inbox && { inbox: continued.inbox }),
   };
+}
+
+/** Why a run is `timed_out`. */
+export function deadlinePassed(): RecordedError {
+  return recordedFailure('RUN_TIMED_OUT', 'The run passed its deadline.');
 }
 
 /** The writes that settle a run: its interactions are withdrawn and its session advances. */

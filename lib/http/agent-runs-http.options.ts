@@ -1,6 +1,7 @@
+import { isRecord } from '../contracts/json.js';
 import type { CanActivate, ControllerOptions, ModuleMetadata, Type } from '@nestjs/common';
 import { readOptions } from '../contracts/read-options.js';
-import { anything, type Field, type FieldsOf, field, flag, isRecord, object } from '../contracts/schema.js';
+import { anything, type Field, type FieldsOf, field, flag, object } from '../contracts/schema.js';
 import { InvalidConfigurationError } from '../errors/configuration.errors.js';
 import type { ActorResolver, ActorResolverFunction, HttpRequestLike } from './access/actor-resolver.port.js';
 import type { RunAuthorizer, RunAuthorizerFunction } from './access/run-authorizer.port.js';

@@ -8,7 +8,7 @@ import type { RunChange, RunRecord } from '../../contracts/run.js';
 import { decisionsToTakeUp, requestedEntry } from '../interactions.js';
 import type { ModelState, RunState } from '../journal/run-state.js';
 import type { NextAction } from '../next-action.js';
-import type { ContinueInstead, ExitTransition } from '../settle-run.js';
+import { type ContinueInstead, deadlinePassed, type ExitTransition } from '../settle-run.js';
 import { recordedFailure } from '../values/recorded-error.js';
 import type { ModelFailure } from './model-reply.js';
 
@@ -138,7 +138,7 @@ export function deliverPlan(runId: string): ExitPlan {
 
 /** @param limitAt epoch ms by the store's clock */
 export function timeOutPlan(limitAt: number): ExitPlan {
-  const error = recordedFailure('RUN_TIMED_OUT', 'The run passed its deadline.');
+  const error = deadlinePassed();
   return {
     verb: 'time_out',
     notBefore: limitAt,

@@ -9,7 +9,7 @@ import {
   type JournalEntry,
   type RecordedError,
 } from '../../contracts/journal-entry.js';
-import type { JsonObject, JsonValue } from '../../contracts/json.js';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../contracts/json.js';
 import type { AssistantPart, ToolCallPart } from '../../contracts/message.js';
 import type { ModelReply, ModelReplyCall, ModelReplyPart } from '../../contracts/ports/model-client.port.js';
 import { settledUsage, type Usage } from '../../contracts/operation.js';
@@ -275,19 +275,15 @@ const TEXT_FIELDS: Readonly<Record<string, readonly string[]>> = {
 
 function partProblem(part: JsonValue, index: number): string | null {
   const at = `content[${index}]`;
-  if (!isObject(part)) return `${at} must be an object`;
+  if (!isJsonObject(part)) return `${at} must be an object`;
   const { type, providerOptions, data, url } = part;
   if (typeof type !== 'string' || !Object.hasOwn(TEXT_FIELDS, type))
     return `${at}.type must be one of: ${Object.keys(TEXT_FIELDS).join(', ')}`;
   const missing = TEXT_FIELDS[type]?.find((field) => typeof part[field] !== 'string');
   if (missing !== undefined) return `${at}.${missing} must be text`;
-  if (providerOptions !== undefined && !isObject(providerOptions)) return `${at}.providerOptions must be an object`;
+  if (providerOptions !== undefined && !isJsonObject(providerOptions)) return `${at}.providerOptions must be an object`;
   if (type === 'opaque' && part.value === undefined) return `${at}.value must be JSON`;
   if (type === 'file' && [data, url].filter((given) => typeof given === 'string').length !== 1)
     return `${at} must have either data, as base64 text, or url`;
   return null;
-}
-
-function isObject(value: unknown): value is Record<string, JsonValue> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

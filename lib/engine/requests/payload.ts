@@ -1,5 +1,5 @@
-import type { JsonObject, JsonValue } from '../../contracts/json.js';
-import { type Field, type FieldDoc, isRecord } from '../../contracts/schema.js';
+import { isRecord, type JsonObject, type JsonValue } from '../../contracts/json.js';
+import { type Field, type FieldDoc } from '../../contracts/schema.js';
 import { PayloadTooLargeError } from '../../errors/request.errors.js';
 import { jsonBytes } from '../values/json-domain.js';
 import { normaliseResult } from '../values/normalise-result.js';

@@ -1,3 +1,4 @@
+import { isRecord } from '../../contracts/json.js';
 import { isBlankText } from '../../contracts/text.js';
 import type { AssistantPart, Message, ToolOutcome, ToolResultPart, UserPart } from '../../contracts/message.js';
 import {
@@ -5,7 +6,6 @@ import {
   type Field,
   type Fields,
   field,
-  isRecord,
   type ObjectField,
   oneOf,
   openObject,

@@ -1,6 +1,5 @@
 import type { Question } from '../../contracts/interaction.js';
-import type { JsonObject, JsonValue } from '../../contracts/json.js';
-import { isRecord } from '../../contracts/schema.js';
+import { isRecord, type JsonObject, type JsonValue } from '../../contracts/json.js';
 import { checkAnswer } from '../values/answer-schema.js';
 import { firstProblems } from '../values/plain-text.js';
 

@@ -1,4 +1,4 @@
-import { isExactNumber, type JsonObject, type JsonValue } from '../../contracts/json.js';
+import { isExactNumber, isJsonObject, type JsonObject, type JsonValue } from '../../contracts/json.js';
 import { isDate, isDateTime } from '../../contracts/iso-time.js';
 import { pathText, type PathStep } from './json-domain.js';
 import { MAX_PROBLEMS, truncateText } from './plain-text.js';
@@ -58,7 +58,7 @@ const KEYWORDS: Readonly<Record<string, Keyword>> = {
   format: (value, at) => must(`one of ${Object.keys(FORMATS).join(', ')}`, isFormat)(value, at),
   items: subschema,
   properties: (value, at) => {
-    if (!isObject(value)) return `${at.path} must be an object`;
+    if (!isJsonObject(value)) return `${at.path} must be an object`;
     for (const [name, item] of Object.entries(value)) {
       const problem = subschema(item, { ...at, path: `${at.path}.${truncateText(name, 100)}` });
       if (problem !== null || at.budget.parts < 0) return problem;
@@ -84,7 +84,7 @@ export function schemaProblem(schema: JsonValue): string | null {
 }
 
 function subschema(schema: JsonValue, { path, depth, budget }: SchemaPlace): string | null {
-  if (!isObject(schema)) return `${path} must be an object`;
+  if (!isJsonObject(schema)) return `${path} must be an object`;
   if (depth >= MAX_SCHEMA_DEPTH) return `schema has more than ${MAX_SCHEMA_DEPTH} levels`;
   if (--budget.parts < 0) return null;
   for (const [name, value] of Object.entries(schema)) {
@@ -130,12 +130,12 @@ class AnswerWalk {
         this.range(schema, [...value].length, RANGES.string, ' characters');
       if (isFormat(format) && !FORMATS[format as string]?.(value)) this.report(`must be a ${String(format)}`);
     } else if (Array.isArray(value)) this.list(schema, value);
-    else if (isObject(value)) this.object(schema, value);
+    else if (isJsonObject(value)) this.object(schema, value);
   }
 
   private list(schema: JsonObject, value: JsonValue[]): void {
     this.range(schema, value.length, RANGES.array, ' items');
-    if (!isObject(schema.items)) return;
+    if (!isJsonObject(schema.items)) return;
     for (const [index, item] of value.entries()) {
       if (this.isOver) return;
       this.within(index, schema.items, item);
@@ -143,7 +143,7 @@ class AnswerWalk {
   }
 
   private object(schema: JsonObject, value: JsonObject): void {
-    const properties = isObject(schema.properties) ? schema.properties : {};
+    const properties = isJsonObject(schema.properties) ? schema.properties : {};
     for (const name of Array.isArray(schema.required) ? schema.required : []) {
       if (!this.spend(1)) return;
       if (!Object.hasOwn(value, name as string)) this.report(`must have ${truncateText(String(name), 100)}`);
@@ -151,7 +151,7 @@ class AnswerWalk {
     for (const name of Object.keys(value)) {
       if (!this.spend(1)) return;
       const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
-      if (isObject(property)) this.within(name, property, value[name] as JsonValue);
+      if (isJsonObject(property)) this.within(name, property, value[name] as JsonValue);
       else if (schema.additionalProperties === false) this.report(`must not have ${truncateText(name, 100)}`);
     }
   }
@@ -215,7 +215,7 @@ const TYPES: Readonly<Record<string, (value: JsonValue) => boolean>> = {
   number: (value) => typeof value === 'number',
   integer: (value) => Number.isInteger(value) && isExactNumber(value as number),
   boolean: (value) => typeof value === 'boolean',
-  object: isObject,
+  object: isJsonObject,
   array: Array.isArray,
   null: (value) => value === null,
 };
@@ -236,8 +236,4 @@ function isFormat(value: unknown): boolean {
 
 function isScalar(value: JsonValue): boolean {
   return typeof value !== 'object' || value === null;
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,7 +1,7 @@
 /** Questions as a tool or a model gives them: every problem in words, and nothing but the known fields kept. */
 import { isBlankText, isIdentifier } from '../../contracts/text.js';
 import type { Question } from '../../contracts/interaction.js';
-import type { JsonObject, JsonValue } from '../../contracts/json.js';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../contracts/json.js';
 import { schemaProblem } from './answer-schema.js';
 import { normaliseResult } from './normalise-result.js';
 import { firstProblems } from './plain-text.js';
@@ -31,7 +31,7 @@ export function readQuestions(given: unknown): ReadQuestions {
 
 function readQuestion(value: JsonValue, at: string, problems: string[]): Question[] {
   const before = problems.length;
-  const { id, text, choices, allowCustom, schema } = isObject(value) ? value : {};
+  const { id, text, choices, allowCustom, schema } = isJsonObject(value) ? value : {};
   if (!isIdentifier(id)) problems.push(`${at}.id must be 1-128 characters of A-Z a-z 0-9 . _ : -`);
   if (typeof text !== 'string' || isBlankText(text)) problems.push(`${at}.text must be text that is not blank`);
   if (choices !== undefined && !areChoices(choices))
@@ -59,8 +59,4 @@ function areChoices(value: JsonValue): boolean {
   if (!Array.isArray(value) || value.length === 0 || value.length > MAX_CHOICES || new Set(value).size !== value.length)
     return false;
   return value.every((choice) => typeof choice === 'string' && !isBlankText(choice));
-}
-
-function isObject(value: JsonValue): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

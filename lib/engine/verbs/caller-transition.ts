@@ -1,10 +1,11 @@
 import { isText, readAnswer, type InputVerdict, type ScreenedInput } from '../../contracts/ports/host.port.js';
-import { isOffered, offerText } from '../../contracts/agent-definition.js';
+import { isOffered, wantedAndOffered } from '../../contracts/agent-definition.js';
 import type { Message } from '../../contracts/message.js';
 import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import { CONTRACT_VERSION, type RunRecord } from '../../contracts/run.js';
 import { requireId } from '../../contracts/schema.js';
 import { InputRefusedError, OperationConflictError, VersionUnavailableError } from '../../errors/request.errors.js';
+import { offersOf } from '../claim-run.js';
 import type { EnginePorts } from '../engine-ports.js';
 import type { JournalFold } from '../journal/fold-journal.js';
 import { requireRunState, runNotFound } from '../journal/read-whole-journal.js';
@@ -95,12 +96,9 @@ export class CallerTransition {
 
   /** @throws VersionUnavailableError when no live worker can execute the run */
   async requireExecutable(run: RunRecord): Promise<void> {
-    const workers = await this.ports.store.liveWorkers();
-    const own = this.ports.options.worker ? this.ports.catalog.offers() : [];
-    const offers = [...workers.flatMap((worker) => worker.offers), ...own];
+    const offers = offersOf(this.ports, await this.ports.store.liveWorkers());
     if (run.contractVersion <= CONTRACT_VERSION && isOffered(run, offers)) return;
-    const wanted = offerText({ agent: run.agent, version: run.version, hash: run.definitionHash });
-    const offered = [...new Set(offers.filter(({ agent }) => agent === run.agent).map(offerText))].sort();
+    const { wanted, offered } = wantedAndOffered(run, offers);
     throw new VersionUnavailableError(
       `No live worker can execute run ${run.id}: it needs ${wanted}. Deploy that version and try again.`,
       { details: { wanted, offered } },

@@ -1,3 +1,4 @@
+import { isRecord } from '../../contracts/json.js';
 import type { StartOptions } from '../../contracts/run-requests.js';
 import {
   exactlyOneOf,
@@ -5,7 +6,6 @@ import {
   type Given,
   has,
   invalidRequest,
-  isRecord,
   type ObjectField,
   object,
   omit,

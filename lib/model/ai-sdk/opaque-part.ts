@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../../contracts/json.js';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../contracts/json.js';
 import type { OpaquePart } from '../../contracts/message.js';
 import type { AiSdkFileData, AiSdkPromptPart, AiSdkToolOutput } from './ai-sdk-types.js';
 
@@ -29,7 +29,7 @@ export function opaqueToAiSdk(
   const { part } = value;
   const converted = promptPart(part, target.specification);
   const options = part['providerMetadata'];
-  return converted === null || !isObject(options) ? converted : { ...converted, providerOptions: options };
+  return converted === null || !isJsonObject(options) ? converted : { ...converted, providerOptions: options };
 }
 
 function promptPart(part: JsonObject, specification: string): AiSdkPromptPart | null {
@@ -71,17 +71,13 @@ function resultOutput(part: JsonObject): AiSdkToolOutput {
 }
 
 function fileData(data: JsonValue | undefined): AiSdkFileData | null {
-  if (!isObject(data)) return null;
+  if (!isJsonObject(data)) return null;
   if (data['type'] === 'data' && typeof data['data'] === 'string') return { type: 'data', data: data['data'] };
   return data['type'] === 'url' && typeof data['url'] === 'string' ? { type: 'url', url: new URL(data['url']) } : null;
 }
 
 function isOpaqueValue(value: JsonValue): value is OpaqueValue {
-  return isObject(value) && typeof value['provider'] === 'string' && isObject(value['part']);
-}
-
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isJsonObject(value) && typeof value['provider'] === 'string' && isJsonObject(value['part']);
 }
 
 /** Bytes inside an opaque part as base64, the form in which the AI SDK takes them back. */

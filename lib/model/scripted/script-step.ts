@@ -1,5 +1,5 @@
 import type { FinishReason } from '../../contracts/journal-entry.js';
-import type { JsonObject, JsonValue } from '../../contracts/json.js';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../contracts/json.js';
 import type { ModelReplyPart, ModelRequest } from '../../contracts/ports/model-client.port.js';
 import type { Usage } from '../../contracts/operation.js';
 import type { Message, UserMessage } from '../../contracts/message.js';
@@ -83,7 +83,8 @@ export function promptScript(messages: readonly Message[]): PromptScript | null 
   if (at < 0) return null;
   const marker = userText(messages[at] as UserMessage);
   const parsed = JSON.parse(marker.slice(2).split('\n', 1)[0] as string) as JsonValue;
-  if (!Array.isArray(parsed) || !parsed.every(isObject)) throw new Error('the script after @@ is no array of steps');
+  if (!Array.isArray(parsed) || !parsed.every(isJsonObject))
+    throw new Error('the script after @@ is no array of steps');
   return { steps: parsed.map(stepFromJson), index: assistantsAfter(messages, at), marker };
 }
 
@@ -99,12 +100,12 @@ export function userText(message: UserMessage): string {
 function stepFromJson(json: JsonObject): ScriptedStep {
   const step: ScriptedStep = {};
   if (typeof json['text'] === 'string') step.text = json['text'];
-  if (Array.isArray(json['calls'])) step.calls = json['calls'].filter(isObject).map(callFromJson);
+  if (Array.isArray(json['calls'])) step.calls = json['calls'].filter(isJsonObject).map(callFromJson);
   const finish = json['finish'] ?? json['finishReason'];
   if (typeof finish === 'string') step.finishReason = FINISH.get(finish) ?? (finish as FinishReason);
   if (json['usage'] === null) step.usage = null;
-  else if (isObject(json['usage'])) step.usage = usageFromJson(json['usage']);
-  if (isObject(json['fail'])) step.fail = failureFromJson(json['fail']);
+  else if (isJsonObject(json['usage'])) step.usage = usageFromJson(json['usage']);
+  if (isJsonObject(json['fail'])) step.fail = failureFromJson(json['fail']);
   if (typeof json['delayMs'] === 'number') step.delayMs = json['delayMs'];
   if (json['hang'] === true) step.hang = true;
   if (json['echo'] === true) step.echo = true;
@@ -133,15 +134,11 @@ function usageFromJson(json: JsonObject): NonNullable<ScriptedStep['usage']> {
 }
 
 function failureFromJson(json: JsonObject): ScriptedFailure {
-  const headers = isObject(json['headers']) ? json['headers'] : {};
+  const headers = isJsonObject(json['headers']) ? json['headers'] : {};
   const seconds = headers['retry-after'];
   return {
     ...(typeof json['status'] === 'number' ? { status: json['status'] } : {}),
     ...(typeof json['times'] === 'number' ? { times: json['times'] } : {}),
     ...(typeof seconds === 'string' && /^\d+$/.test(seconds) ? { retryAfterMs: Number(seconds) * 1_000 } : {}),
   };
-}
-
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

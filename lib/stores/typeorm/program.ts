@@ -68,3 +68,24 @@ export function* write(sql: string, params: readonly SqlValue[], shared?: Batche
 export function* insertIgnore(sql: string, params: readonly SqlValue[], shared?: BatchedStatement): Program<boolean> {
   return (yield { sql, params, writes: true, ignoreTaken: true, shared }).changes === 1;
 }
+
+/** What executes one statement: a connection, or TypeORM itself. */
+export interface StatementRunner {
+  execute(statement: Statement): Promise<Answer>;
+}
+
+/** Runs a program on one connection, one statement after the other. */
+export async function runProgram<T>(connection: StatementRunner, program: Program<T>): Promise<T> {
+  let step = program.next();
+  while (!step.done) {
+    let answer: Answer;
+    try {
+      answer = await connection.execute(step.value);
+    } catch (error) {
+      step = program.throw(error);
+      continue;
+    }
+    step = program.next(answer);
+  }
+  return step.value;
+}

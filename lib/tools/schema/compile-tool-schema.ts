@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../contracts/json.js';
+import { isJsonObject, type JsonObject } from '../../contracts/json.js';
 import type { JsonSchema, StandardSchema, ToolSchemaSource } from '../../decorators/tool-value.js';
 import { InvalidConfigurationError } from '../../errors/configuration.errors.js';
 import {
@@ -8,7 +8,7 @@ import {
   untypedNested,
   validationsOf,
 } from './dto-tool-schema.js';
-import { isJsonObject, toJson, type ToolSchema, withoutDialect } from './tool-schema.js';
+import { toJson, type ToolSchema, withoutDialect } from './tool-schema.js';
 import { JsonToolSchema } from './json-tool-schema.js';
 import { describeStandardSchema, StandardToolSchema } from './standard-tool-schema.js';
 

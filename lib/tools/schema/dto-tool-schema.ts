@@ -1,8 +1,8 @@
 import type { ValidationError, ValidatorOptions } from 'class-validator';
 import type { ValidationMetadata } from 'class-validator/types/metadata/ValidationMetadata.js';
-import type { JsonObject, JsonValue } from '../../contracts/json.js';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../contracts/json.js';
 import type { ParsedArguments } from '../../contracts/ports/tool-caller.port.js';
-import { copyJson, isJsonObject, toJson, type ToolSchema } from './tool-schema.js';
+import { copyJson, toJson, type ToolSchema } from './tool-schema.js';
 
 /**
  * Classes with class-validator decorators. Plain arguments become an instance (class-transformer, no implicit conversion), the instance is validated, unknown

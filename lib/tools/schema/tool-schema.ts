@@ -33,10 +33,6 @@ export function toJson(value: unknown): JsonValue | undefined {
   return text === undefined ? undefined : (JSON.parse(text) as JsonValue);
 }
 
-export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 export function deepFreeze<T>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);

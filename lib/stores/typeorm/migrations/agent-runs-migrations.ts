@@ -1,14 +1,14 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 import { dialectOf } from '../database-of.js';
 import { type DatabaseType, type Dialect, schemaOf } from '../dialect.js';
-import type { Answer, Program, Row, Statement } from '../program.js';
+import { type Answer, type Program, type Row, runProgram, type Statement } from '../program.js';
 import { TABLES } from '../tables.js';
 import { migrateSchema, SCHEMA_STEPS } from './migrate-schema.js';
 
-/** The schema steps as TypeORM migrations, for hosts that migrate everything with TypeORM's runner. */
 /**
- * Classes for the `migrations` of a data source, one for each version of the schema. They run the same steps as the store does by itself with `migrate: true`,
- * so either may come first. Reverting the first one drops all runs.
+ * Classes for the `migrations` of a data source, one for each version of the schema, for hosts that migrate everything
+ * with TypeORM's runner. They run the same steps as the store does by itself with `migrate: true`, so either may come
+ * first. Reverting the first one drops all runs.
  */
 export function agentRunsMigrations(type: DatabaseType): (new () => MigrationInterface)[] {
   return SCHEMA_STEPS.map((step, index) => {
@@ -32,9 +32,7 @@ export function agentRunsMigrations(type: DatabaseType): (new () => MigrationInt
 
 /** Runs a program through TypeORM itself, for migrations that a host runs: there, its logger and its transaction are wanted. */
 export async function runOnQueryRunner<T>(queryRunner: QueryRunner, dialect: Dialect, program: Program<T>): Promise<T> {
-  let step = program.next();
-  while (!step.done) step = program.next(await execute(queryRunner, dialect, step.value));
-  return step.value;
+  return runProgram({ execute: (statement) => execute(queryRunner, dialect, statement) }, program);
 }
 
 async function execute(

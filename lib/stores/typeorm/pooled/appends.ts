@@ -1,6 +1,7 @@
+import { runProgram } from '../program.js';
 import type { BatchFailures } from '../database-failure.js';
 import { explainAppend, isNextInJournal, type PreparedAppend } from '../journal-rows.js';
-import { type Connections, repeat, runProgram } from './connections.js';
+import { type Connections, repeat } from './connections.js';
 import { GroupCommit, type GroupJob } from './group-commit.js';
 import type { DriverConnection, PooledDriver } from './pooled-driver.js';
 

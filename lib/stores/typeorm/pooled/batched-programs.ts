@@ -1,11 +1,8 @@
 import { BatchAborted, LostRaceError } from '../database-failure.js';
 import type { Answer, Program, Row, BatchedStatement, Statement } from '../program.js';
 import { encodeRows } from '../batch-sql.js';
-import type { BatchOutcome } from './group-commit.js';
+import { type BatchOutcome, MAX_STATEMENT_SIZE } from './group-commit.js';
 import type { DriverConnection } from './pooled-driver.js';
-
-/** Characters of text in one statement. */
-const MAX_SIZE = 1_000_000;
 
 /**
  * Runs several programs in one transaction, in step: where several have come to the same statement, its form for many
@@ -53,7 +50,7 @@ function parts<T>(group: readonly ProgramCursor<T>[]): ProgramCursor<T>[][] {
   let size = Number.POSITIVE_INFINITY;
   for (const cursor of group) {
     const its = sizeOf(cursor.statement as Statement);
-    if (size + its > MAX_SIZE) {
+    if (size + its > MAX_STATEMENT_SIZE) {
       all.push([]);
       size = 0;
     }

@@ -170,19 +170,3 @@ async function backoff(tries: number, deadline: number): Promise<boolean> {
   await new Promise((next) => setTimeout(next, waitMs));
   return true;
 }
-
-/** Runs a program on one connection, one statement after the other. */
-export async function runProgram<T>(connection: Pick<DriverConnection, 'execute'>, program: Program<T>): Promise<T> {
-  let step = program.next();
-  while (!step.done) {
-    let answer: Answer;
-    try {
-      answer = await connection.execute(step.value);
-    } catch (error) {
-      step = program.throw(error);
-      continue;
-    }
-    step = program.next(answer);
-  }
-  return step.value;
-}

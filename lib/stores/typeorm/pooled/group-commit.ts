@@ -7,7 +7,7 @@ const PATIENCE_MS = 100;
 const MAX_BATCHES = 2;
 const MAX_JOBS = 128;
 /** Characters of text in one statement. */
-const MAX_SIZE = 1_000_000;
+export const MAX_STATEMENT_SIZE = 1_000_000;
 
 export interface GroupJob {
   /**
@@ -109,7 +109,7 @@ export class GroupCommit<J extends GroupJob> {
     let taken = 0;
     for (const member of this.waiting) {
       const { job } = member;
-      if (batch.length === MAX_JOBS || (batch.length > 0 && size + job.size > MAX_SIZE)) break;
+      if (batch.length === MAX_JOBS || (batch.length > 0 && size + job.size > MAX_STATEMENT_SIZE)) break;
       taken += 1;
       if (job.conflictKeys.some((key) => this.takenKeys.has(key))) {
         void this.runIndividually(member);

@@ -1,8 +1,8 @@
 import { type BatchFailures, DatabaseFailure, forCaller } from '../database-failure.js';
-import type { Program } from '../program.js';
+import { type Program, runProgram } from '../program.js';
 import type { OwnTransaction } from '../run-database.js';
 import { runBatched } from './batched-programs.js';
-import { type Connections, repeat, runProgram } from './connections.js';
+import { type Connections, repeat } from './connections.js';
 import { type BatchOutcome, GroupCommit, type GroupJob, type Unanswered } from './group-commit.js';
 import type { DriverConnection, PooledDriver } from './pooled-driver.js';
 
