@@ -27,7 +27,7 @@ function sampled<T>(kills: readonly T[], workload: string, database: string): T[
   const chosen = kills.filter((_, index) => index % SAMPLE === offset);
   if (SAMPLE > 1)
     process.stdout.write(
-      `${workload} on ${database}: ${chosen.length} of ${kills.length} kill points, every ${SAMPLE}th from ${offset} (commit ${commit()})\n`,
+      `${workload} on ${database}: ${chosen.length} of ${kills.length} kill points, one in ${SAMPLE} from ${offset} (commit ${commit()})\n`,
     );
   return chosen;
 }

@@ -126,7 +126,11 @@ describe('a store that takes little at once', () => {
       () => runs.respond('run-1', asked?.id ?? '', { decision: 'deny', by: 'ann', note: large }),
       () => runs.resolveTool('run-1', { key: 'r1.m1.t0', by: 'ann', error: { message: large } }),
     ];
-    for (const attempt of tooLong) await expect(attempt()).rejects.toThrow('at most 4000 characters');
+    for (const attempt of tooLong)
+      await expect(attempt()).rejects.toMatchObject({
+        code: 'INVALID_REQUEST',
+        message: expect.stringContaining('at most 4000 characters'),
+      });
     for (const [index, attempt] of refused.entries()) {
       const error = await attempt().then(
         () => 'accepted',

@@ -1,5 +1,6 @@
 // What a store sends to its database, taken where its driver hands out connections: the very texts and values, so that the database can be asked about them.
 import type { DataSource } from 'typeorm';
+import { onBorrowed } from '../borrowed-connections.js';
 
 export interface RecordedStatement {
   sql: string;
@@ -23,19 +24,12 @@ export class StatementRecorder {
   /** Listens on every connection that the store borrows from now on. */
   static on(dataSource: DataSource): StatementRecorder {
     const recorder = new StatementRecorder();
-    const driver = dataSource.driver as unknown as { obtainMasterConnection(): Promise<unknown> };
-    const obtain = driver.obtainMasterConnection.bind(driver);
     const heard = new WeakSet<object>();
-    driver.obtainMasterConnection = async () => {
-      const obtained = await obtain();
-      // Postgres gives the client with the function that takes it back.
-      const connection = (Array.isArray(obtained) ? obtained[0] : obtained) as object;
-      if (!heard.has(connection)) {
-        heard.add(connection);
-        recorder.listen(connection as Record<string, (...args: unknown[]) => unknown>);
-      }
-      return obtained;
-    };
+    onBorrowed(dataSource, (connection) => {
+      if (heard.has(connection)) return;
+      heard.add(connection);
+      recorder.listen(connection);
+    });
     return recorder;
   }
 

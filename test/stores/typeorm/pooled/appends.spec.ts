@@ -1,11 +1,8 @@
 import type { DataSource, QueryRunner } from 'typeorm';
 import type { TypeOrmRunStore } from '../../../../lib/stores/typeorm/typeorm-run.store.js';
 import { journal, loaded, note, notesOf, running, totalsOf, upTo } from '../../../../packages/contract/lib/scenario.js';
+import { isolateSessions, onBorrowed } from '../borrowed-connections.js';
 import { describeServers, ServerSubject } from '../server-subject.js';
-
-interface Obtaining {
-  obtainMasterConnection(): Promise<unknown>;
-}
 
 const pending = Symbol('pending');
 
@@ -23,13 +20,8 @@ describeServers('appends on %s', (type) => {
   beforeEach(async () => {
     subject = await ServerSubject.create(type);
     ({ store, dataSource } = await subject.open({ statementTimeoutMs: 5_000 }));
-    const driver = dataSource.driver as unknown as Obtaining;
-    const obtain = driver.obtainMasterConnection.bind(driver);
     statements = 0;
-    driver.obtainMasterConnection = () => {
-      statements += 1;
-      return obtain();
-    };
+    onBorrowed(dataSource, () => (statements += 1));
   }, 60_000);
 
   afterEach(() => subject.dispose(), 60_000);
@@ -106,20 +98,7 @@ describeServers('appends on %s', (type) => {
   });
 
   describe.each(['READ COMMITTED', 'REPEATABLE READ'])('at %s', (isolation) => {
-    beforeEach(() => {
-      const driver = dataSource.driver as unknown as Obtaining;
-      const obtain = driver.obtainMasterConnection.bind(driver);
-      driver.obtainMasterConnection = async () => {
-        const obtained = await obtain();
-        const sql =
-          type === 'postgres'
-            ? `SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL ${isolation}`
-            : `SET SESSION TRANSACTION ISOLATION LEVEL ${isolation}`;
-        if (type === 'postgres') await (obtained as [{ query(text: string): Promise<unknown> }])[0].query(sql);
-        else await new Promise((done) => (obtained as { query(text: string, cb: unknown): void }).query(sql, done));
-        return obtained;
-      };
-    });
+    beforeEach(() => isolateSessions(dataSource, type, isolation));
 
     describe.each([
       ['cancel', `UPDATE agent_runs SET status = 'cancelled' WHERE id = 'run-2'`],

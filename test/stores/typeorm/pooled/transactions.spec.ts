@@ -19,12 +19,9 @@ import {
   upTo,
 } from '../../../../packages/contract/lib/scenario.js';
 import { until } from '../../../support/until.js';
+import { isolateSessions, onBorrowed } from '../borrowed-connections.js';
 import { describeServers, ServerSubject, serverUrl, type ServerHost } from '../server-subject.js';
 import { TcpProxy } from '../tcp-proxy.js';
-
-interface Obtaining {
-  obtainMasterConnection(): Promise<unknown>;
-}
 
 const pending = Symbol('pending');
 
@@ -46,13 +43,8 @@ describeServers('transactions of different runs on %s', (type) => {
   beforeEach(async () => {
     subject = await ServerSubject.create(type);
     ({ store, dataSource } = await subject.open({ statementTimeoutMs: 15_000 }));
-    const driver = dataSource.driver as unknown as Obtaining;
-    const obtain = driver.obtainMasterConnection.bind(driver);
     connections = 0;
-    driver.obtainMasterConnection = () => {
-      connections += 1;
-      return obtain();
-    };
+    onBorrowed(dataSource, () => (connections += 1));
   }, 60_000);
 
   afterEach(async () => {
@@ -218,20 +210,7 @@ describeServers('transactions of different runs on %s', (type) => {
   });
 
   describe.each(['READ COMMITTED', 'REPEATABLE READ'])('at %s', (isolation) => {
-    beforeEach(() => {
-      const driver = dataSource.driver as unknown as Obtaining;
-      const obtain = driver.obtainMasterConnection.bind(driver);
-      driver.obtainMasterConnection = async () => {
-        const obtained = await obtain();
-        const sql =
-          type === 'postgres'
-            ? `SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL ${isolation}`
-            : `SET SESSION TRANSACTION ISOLATION LEVEL ${isolation}`;
-        if (type === 'postgres') await (obtained as [{ query(text: string): Promise<unknown> }])[0].query(sql);
-        else await new Promise((done) => (obtained as { query(text: string, cb: unknown): void }).query(sql, done));
-        return obtained;
-      };
-    });
+    beforeEach(() => isolateSessions(dataSource, type, isolation));
 
     it('decision 2: are shown what was committed before their lock, and lose no message', async () => {
       await Promise.all(upTo(4).map((n) => running(store, { id: idOf(n) })));
