@@ -50,6 +50,11 @@ export function requireQueued({
   });
 }
 
+/** I3: whether the attempt owns the run. */
+export function isOwnedBy(run: Pick<RunRecord, 'status' | 'attempt'> | null | undefined, attempt: number): boolean {
+  return run?.status === 'running' && run.attempt === attempt;
+}
+
 /**
  * I3: @throws FencedError unless the attempt owns the run
  * @param run null: there is no such run
@@ -58,7 +63,7 @@ export function requireOwned<R extends Pick<RunRecord, 'status' | 'attempt'>>(
   { runId, attempt }: Pick<AppendRequest, 'runId' | 'attempt'>,
   run: R | null | undefined,
 ): asserts run is R {
-  if (run?.status === 'running' && run.attempt === attempt) return;
+  if (isOwnedBy(run, attempt)) return;
   const found = run ? `it is ${run.status} with attempt ${run.attempt}` : 'there is no such run';
   throw new FencedError(`Attempt ${attempt} no longer owns run ${runId}: ${found}. Its worker must stop the run.`, {
     details: { runId, attempt },

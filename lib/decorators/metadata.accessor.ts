@@ -2,12 +2,14 @@ import 'reflect-metadata';
 import type { AgentToolOptions } from './agent-tool.options.js';
 import type { AgentOptions } from './agent.options.js';
 
-/** Reads what the decorators wrote. Class metadata is inherited by subclasses; method metadata belongs to the function that was decorated. */
-
 function read<T>(key: symbol, target: unknown): T | undefined {
   return typeof target === 'function' ? (Reflect.getMetadata(key, target) as T | undefined) : undefined;
 }
 
+/**
+ * Reads what the decorators wrote. Class metadata is inherited by subclasses; method metadata belongs to the function
+ * that was decorated.
+ */
 export const MetadataAccessor = {
   agent: (classRef: unknown): AgentOptions | undefined => read(AGENT_METADATA, classRef),
   tool: (method: unknown): AgentToolOptions | undefined => read(AGENT_TOOL_METADATA, method),

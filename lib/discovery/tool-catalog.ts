@@ -25,7 +25,6 @@ export function toolIdentity({ name, version }: { name: string; version: string 
 }
 
 /** Which tools an agent means: by class, by name (the highest version) or by `name@version`. */
-
 export function selectTools(
   references: readonly ToolReference[],
   { tools: registered, broken }: ToolStock,

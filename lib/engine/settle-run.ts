@@ -3,10 +3,11 @@ import type { InboxMessage, Interaction } from '../contracts/interaction.js';
 import type { LockedRun, RunWrites, TransitionDecision } from '../contracts/ports/run-store.port.js';
 import type { RunChange, RunRecord, RunTotals } from '../contracts/run.js';
 import { isSettled, type RunStatus } from '../contracts/run-status.js';
-import { transitionOf, type RunVerb } from '../contracts/run-transitions.js';
-import { BrokenStoreError, FencedError } from '../errors/store.errors.js';
+import { requireOwned } from '../contracts/store-rules.js';
+import type { RunVerb } from '../contracts/run-transitions.js';
+import { BrokenStoreError } from '../errors/store.errors.js';
 import { advanceSession } from './sessions.js';
-import { changeStatus } from './transitions.js';
+import { changeStatus, requireVerb } from './transitions.js';
 import { countThatFits } from './values/json-domain.js';
 import { recordedFailure } from './values/recorded-error.js';
 
@@ -66,18 +67,13 @@ export interface ExitResult {
  */
 export function decideExit(locked: LockedRun, exit: ExitTransition): TransitionDecision<ExitResult> {
   const { run, now } = locked;
-  const target = exit.verb === null ? 'running' : transitionOf('running', exit.verb)?.to;
+  const target = exit.verb === null ? 'running' : requireVerb({ id: run.id, status: 'running' }, exit.verb).to;
   const pending = exit.pendingInterruptEntries?.(run) ?? [];
   const entries = [...exit.results, ...pending, ...exit.entries(now)];
   if (run.attempt === exit.attempt && isOwnWork(locked, exit, target, entries.length)) {
     return { result: { outcome: 'already', entries, news: [] } };
   }
-  if (run.attempt !== exit.attempt || run.status !== 'running' || target === undefined) {
-    throw new FencedError(
-      `Attempt ${exit.attempt} no longer owns run ${run.id}: it is ${run.status}, attempt ${run.attempt}.`,
-      { details: { runId: run.id, attempt: exit.attempt } },
-    );
-  }
+  requireOwned({ runId: run.id, attempt: exit.attempt }, run);
   if (run.sequence !== exit.sequence) {
     throw new BrokenStoreError(
       `Run ${run.id} has sequence ${run.sequence} in the store, but its owner wrote ${exit.sequence}.`,

@@ -1,8 +1,3 @@
-/**
- * The one base of all errors of this package. Families by who must act: configuration (the developer, at boot), request (the caller, now),
- * run (recorded in the run), store (the machine). Recognised by brand, never by `instanceof`: a host may have two copies of the package.
- */
-
 const BRAND = Symbol.for('nestjs-agent-runs:error');
 
 export type ErrorFamily = 'configuration' | 'request' | 'run' | 'store';
@@ -13,6 +8,11 @@ export interface AgentRunsErrorOptions {
   cause?: unknown;
 }
 
+/**
+ * The one base of all errors of this package. Families by who must act: configuration (the developer, at boot),
+ * request (the caller, now), run (recorded in the run), store (the machine). Recognised by brand, never by
+ * `instanceof`: a host may have two copies of the package.
+ */
 export abstract class AgentRunsError extends Error {
   abstract readonly code: ErrorCode;
   abstract readonly family: ErrorFamily;

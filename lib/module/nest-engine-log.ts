@@ -6,10 +6,9 @@ import { scheduleText } from '../schedule/run-job.js';
 import type { JobTrigger } from '../schedule/job-trigger.js';
 import type { ModuleSettings } from './module-settings.js';
 
-/** The engine's words to operators, through the host's Nest `Logger`. Fields are ids and codes, never content. */
-
 type Fields = Record<string, unknown>;
 
+/** The engine's words to operators, through the host's Nest `Logger`. Fields are ids and codes, never content. */
 export class NestEngineLog implements EngineLog {
   private readonly logger = new Logger('AgentRuns');
 

@@ -62,15 +62,16 @@ export function afterLazyLoads(loader: LazyModuleLoader, modules: ModulesContain
   };
 }
 
-/**
- * Warns when a SIGTERM would kill this process in the middle of runs. Nest does not tell whether `enableShutdownHooks()` was called, but it listens to
- * the signal when it was; so does a host that closes the application by itself. Asked shortly after boot, because an application context is given to the host
- * only after its bootstrap hooks.
- */
-
 export const WATCH_AFTER_MS = 1_000;
 
-/** @returns cancels it */
+/**
+ * Warns when a SIGTERM would kill this process in the middle of runs. Nest does not tell whether
+ * `enableShutdownHooks()` was called, but it listens to the signal when it was; so does a host that closes the
+ * application by itself. Asked shortly after boot, because an application context is given to the host only after its
+ * bootstrap hooks.
+ *
+ * @returns cancels it
+ */
 export function watchShutdownHooks(clock: Clock, warn: (message: string) => void): () => void {
   return clock.after(WATCH_AFTER_MS, () => {
     // Windows has no SIGTERM.

@@ -22,7 +22,6 @@ export function redacted<T extends Record<string, unknown>>(fields: T, keys: rea
 }
 
 /** Publishes lifecycle entries to `diagnostics_channel` as `agent-runs:<type>`. Costs nothing while nobody listens. */
-
 export class DiagnosticsChannelObserver implements RunObserver {
   onEvent(event: LifecycleEvent): void {
     const listeners = channel(`agent-runs:${event.type}`);

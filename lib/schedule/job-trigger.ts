@@ -12,9 +12,11 @@ export interface JobTrigger {
   stop(): void;
 }
 
-/** The timer behind a job; unref'ed, so that it never keeps the process alive. */
-
-/** Calls `job.tick()` by its cron expression, once started. */
+/**
+ * The timer behind a job; unref'ed, so that it never keeps the process alive.
+ *
+ * Calls `job.tick()` by its cron expression, once started.
+ */
 export function cronJobOf(job: RunJob, expression: string): CronJob {
   return CronJob.from({ cronTime: expression, onTick: () => job.tick(), start: false, unrefTimeout: true });
 }
@@ -48,11 +50,6 @@ export class IntervalTrigger implements JobTrigger {
     for (const stop of this.stops.splice(0)) stop();
   }
 }
-
-/**
- * The host's own `SchedulerRegistry`: jobs are registered once, under fixed names, where the host can see and stop them. `ScheduleModule` is never
- * imported by this package, because a second import doubles every cron of the host.
- */
 
 type SchedulerRegistry = import('@nestjs/schedule').SchedulerRegistry;
 
@@ -89,6 +86,10 @@ export async function findTrigger(
   }
 }
 
+/**
+ * The host's own `SchedulerRegistry`: jobs are registered once, under fixed names, where the host can see and stop
+ * them. `ScheduleModule` is never imported by this package, because a second import doubles every cron of the host.
+ */
 export class SchedulerTrigger implements JobTrigger {
   readonly kind = 'schedule';
   private registered: { kind: 'cron' | 'interval'; name: string }[] = [];

@@ -4,11 +4,6 @@ import { type Duration, LONGEST_TIMER_MS, parseDuration } from '../contracts/dur
 import { InvalidConfigurationError } from '../errors/configuration.errors.js';
 import type { RunRecovery } from '../engine/run-recovery.js';
 
-/**
- * One recurring piece of work. Ticks never overlap within this process, are jittered so that processes started together do not ask the database together,
- * log their failures and never throw. Correctness does not depend on any of this: leases decide.
- */
-
 export interface RunJobParts {
   /** As in the scheduler's registry, e.g. `agent-runs:reconcile`. */
   name: string;
@@ -22,6 +17,11 @@ export interface RunJobParts {
 const MOST_JITTER_MS = 1_000;
 const CRON_JITTER_MS = 250;
 
+/**
+ * One recurring piece of work. Ticks never overlap within this process, are jittered so that processes started
+ * together do not ask the database together, log their failures and never throw. Correctness does not depend on any of
+ * this: leases decide.
+ */
 export class RunJob {
   readonly name: string;
   readonly schedule: JobSchedule;
@@ -71,7 +71,6 @@ export class RunJob {
 }
 
 /** When a job runs: every so often, or by a cron expression. */
-
 export type JobSchedule = { readonly everyMs: number } | { readonly cron: string };
 
 /**
@@ -115,14 +114,13 @@ export function scheduleText(schedule: JobSchedule): string {
   return `every ${everyMs % 1_000 === 0 ? `${everyMs / 1_000}s` : `${everyMs}ms`}`;
 }
 
-/** The jobs of this package and what they call. */
-
 export interface RecoverySchedules {
   reconcile: JobSchedule;
   backoff: JobSchedule;
   expire: JobSchedule;
 }
 
+/** The jobs of this package and what they call. */
 export function recoveryJobs(
   recovery: RunRecovery,
   schedules: RecoverySchedules,

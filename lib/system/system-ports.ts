@@ -59,7 +59,6 @@ export class SystemClock implements Clock {
 }
 
 /** Ids and chance of the process (port IdSource). */
-
 export class SystemIdSource implements IdSource {
   /** UUIDv7 (RFC 9562). Ascending as text within a process, even within a millisecond and when the wall clock is set back. */
   id(): string {
@@ -72,11 +71,10 @@ export class SystemIdSource implements IdSource {
   }
 }
 
-/** Canonical text by RFC 8785 and SHA-256 (port Digester). */
-
 // A CommonJS function whose typings describe an ES module: the default import is the function itself in both of our formats.
 const canonicalize = canonicalizeModule as unknown as (value: unknown) => string;
 
+/** Canonical text by RFC 8785 and SHA-256 (port Digester). */
 export class Sha256Digester implements Digester {
   /**
    * A lone surrogate, which RFC 8785 leaves out, is written as its escape: such texts differ from each other and from U+FFFD.

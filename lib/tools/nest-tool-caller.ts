@@ -16,11 +16,6 @@ import type { ToolPipeline } from './tool-pipeline.js';
 import { type Duration, parseDuration } from '../contracts/duration.js';
 import { isText, optional, readAnswer } from '../contracts/ports/host.port.js';
 
-/**
- * The way into a host's tool method (port ToolCaller): validation by the tool's schema, the approval rule, and the call through the host's guards, pipes,
- * interceptors and filters.
- */
-
 /** Of an output that a person or a probe gave. */
 const MAX_CHECKED_VALUES = 10_000;
 
@@ -34,6 +29,10 @@ export interface NestToolCallerParts {
   probe: ((call: InterruptedToolCall) => unknown) | undefined;
 }
 
+/**
+ * The way into a host's tool method (port ToolCaller): validation by the tool's schema, the approval rule, and the
+ * call through the host's guards, pipes, interceptors and filters.
+ */
 export class NestToolCaller implements ToolCaller {
   /** The `@RecoverTool` method; undefined where there is none. */
   readonly probe?: (call: InterruptedToolCall) => Promise<ProbeResult>;
@@ -91,11 +90,6 @@ function nameOf(error: unknown): string {
   return error instanceof Error ? error.name : 'not an error';
 }
 
-/**
- * Asks a tool's approval rule once. The rule gets frozen copies; one that answers nonsense or does not answer in time asks a person, as the engine does when it throws, because
- * a gate that fails must not open.
- */
-
 type AskedCall = Parameters<ApprovalRule<JsonObject>>[1];
 
 /** How long a rule may take. */
@@ -103,6 +97,10 @@ export const APPROVAL_RULE_TIMEOUT_MS = 5_000;
 
 const SLOW = Symbol('slow');
 
+/**
+ * Asks a tool's approval rule once. The rule gets frozen copies; one that answers nonsense or does not answer in time
+ * asks a person, as the engine does when it throws, because a gate that fails must not open.
+ */
 export async function askApprovalRule(
   rule: boolean | ApprovalRule<JsonObject> | undefined,
   input: JsonObject,

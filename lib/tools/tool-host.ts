@@ -25,11 +25,6 @@ export function placeOf({ classRef, methodName }: Pick<ToolHost, 'classRef' | 'm
   return `${classRef.name}.${methodName}`;
 }
 
-/**
- * Which parameter of a tool method gets what. Without parameter decorators it is `(input, context)`. `@Body()` or `@Payload()` marks the input, decorators
- * made by `createParamDecorator` bring their own value; input and context take the first places left.
- */
-
 /** Where the merged parameter metadata is kept for Nest's context creator, which takes only text. */
 export const TOOL_ARGUMENTS_METADATA = 'nestjs-agent-runs:arguments';
 
@@ -52,7 +47,13 @@ export interface ToolParameters {
   foreign: number[];
 }
 
-/** Reads the host's parameter decorators and writes the merged metadata next to them. */
+/**
+ * Which parameter of a tool method gets what. Without parameter decorators it is `(input, context)`. `@Body()` or
+ * `@Payload()` marks the input, decorators made by `createParamDecorator` bring their own value; input and context
+ * take the first places left.
+ *
+ * Reads the host's parameter decorators and writes the merged metadata next to them.
+ */
 export function prepareParameters({ instance, classRef, methodName }: ToolHost): ToolParameters {
   const owners = new Set([classRef, instance.constructor, (Object.getPrototypeOf(instance) as object).constructor]);
   const own = [...owners]

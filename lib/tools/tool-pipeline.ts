@@ -20,14 +20,6 @@ import {
   type ToolParameters,
 } from './tool-host.js';
 
-/**
- * The way of one call through the host's enhancers, built once per tool: filters around (guards, then interceptors around (pipes, then the method)). Each of
- * the layers is made by Nest's ExternalContextCreator with the context type `agent`; they are separate so that it is known what refused a call.
- *
- * Promises: the method is entered only after guards and pipes have passed and `onEnter` has resolved; a failure of `onEnter` leaves the pipeline as it is,
- * whatever interceptors and filters make of it; a refusal stays a refusal even if a filter answers it with a value.
- */
-
 export interface PipelineCreators {
   /** Runs guards, interceptors and filters; with or without the global ones. */
   creator: ExternalContextCreator;
@@ -61,6 +53,15 @@ interface Passage extends PipelineCall {
 
 type Layer = (input: unknown, context: ToolContext) => Promise<unknown>;
 
+/**
+ * The way of one call through the host's enhancers, built once per tool: filters around (guards, then interceptors
+ * around (pipes, then the method)). Each of the layers is made by Nest's ExternalContextCreator with the context type
+ * `agent`; they are separate so that it is known what refused a call.
+ *
+ * Promises: the method is entered only after guards and pipes have passed and `onEnter` has resolved; a failure of
+ * `onEnter` leaves the pipeline as it is, whatever interceptors and filters make of it; a refusal stays a refusal even
+ * if a filter answers it with a value.
+ */
 export class ToolPipeline {
   private readonly passages = new WeakMap<ToolContext, Passage>();
   private readonly guards: Layer | null;

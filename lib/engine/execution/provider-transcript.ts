@@ -1,6 +1,5 @@
 import type { AssistantPart, Message, ToolCallPart, ToolResultPart } from '../../contracts/message.js';
 import type { Digester } from '../../contracts/ports/system.port.js';
-import { isWellFormedText } from '../values/plain-text.js';
 
 /** Whom a request goes to. */
 interface TranscriptTarget {
@@ -54,7 +53,7 @@ export function substituteCallId(digester: Digester, seed: string, taken: Readon
 
 /** Whether a provider named its call at all. Some write the absence of an id as a word. */
 export function isCallId(id: string): boolean {
-  return isWellFormedText(id) && !/^\s*(?:null|none|undefined)?\s*$/i.test(id);
+  return id.isWellFormed() && !/^\s*(?:null|none|undefined)?\s*$/i.test(id);
 }
 
 /** The same list when nothing changed: most transcripts go out as they are. */

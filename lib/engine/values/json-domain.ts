@@ -39,14 +39,16 @@ export function argumentsProblem(root: JsonObject): string | null {
   return null;
 }
 
-/** Places inside a JSON value, as text for people: `$.a[3].b`, `$["any key"]`. */
-
 /** How many objects and arrays may stand inside each other, the outermost included. */
 export const MAX_JSON_DEPTH = 128;
 
 export type PathStep = string | number;
 
-/** Long keys and long paths are shortened: a key may be as large as a payload. */
+/**
+ * Places inside a JSON value, as text for people: `$.a[3].b`, `$["any key"]`.
+ *
+ * Long keys and long paths are shortened: a key may be as large as a payload.
+ */
 export function pathText(steps: readonly PathStep[]): string {
   return truncateText(`$${steps.map(stepText).join('')}`, 1_000);
 }
@@ -56,11 +58,11 @@ function stepText(step: PathStep): string {
   return /^[A-Za-z_][A-Za-z0-9_]{0,99}$/.test(step) ? `.${step}` : `[${JSON.stringify(truncateText(step, 100))}]`;
 }
 
-/** Sizes of JSON text without building it: what `JSON.stringify` would write, counted in UTF-8 bytes. */
-
 /**
- * Bytes of a string as JSON text, quotes and escapes included. Stops counting beyond `limit`: the result is then merely
- * larger than it.
+ * Sizes of JSON text without building it: what `JSON.stringify` would write, counted in UTF-8 bytes.
+ *
+ * Bytes of a string as JSON text, quotes and escapes included. Stops counting beyond `limit`: the result is then
+ * merely larger than it.
  */
 export function jsonStringBytes(text: string, limit = Infinity): number {
   // Every UTF-16 unit costs at least a byte.
@@ -114,15 +116,13 @@ export function countThatFits(items: readonly unknown[], beside: readonly unknow
   return items.length;
 }
 
-/**
- * The argument text of a model's call as a JSON object. Strict JSON (RFC 8259): nothing is repaired, because a repaired
- * call is one the model did not make. What a journal could not give back as it was (numbers beyond a double, deeper
- * than a result may be) is refused here, so that a live run and a recovered one see the same value.
- */
-
 export type ParsedArgumentText = { ok: true; arguments: JsonObject } | { ok: false; problem: string };
 
 /**
+ * The argument text of a model's call as a JSON object. Strict JSON (RFC 8259): nothing is repaired, because a
+ * repaired call is one the model did not make. What a journal could not give back as it was (numbers beyond a double,
+ * deeper than a result may be) is refused here, so that a live run and a recovered one see the same value.
+ *
  * Blank text is `{}`: models leave it out for a tool without parameters. Of duplicate keys the last one wins (as in
  * `JSON.parse`); `__proto__` stays an own key and changes no prototype; -0 becomes 0.
  * @returns the object, or a problem in words fit for the model: it names the fault and repeats no argument

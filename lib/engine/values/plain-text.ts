@@ -21,22 +21,11 @@ export function truncateText(text: string, maxCodePoints: number): string {
 /**
  * Well-formed UTF-16 for what leaves the process towards a provider: strict providers refuse a lone surrogate with a
  * 400 for the rest of the session. Stored values are never changed by this; the copy on its way out is.
+ *
+ * The text with each lone surrogate replaced by U+FFFD; the same text when there is none.
  */
-
-/** ECMAScript 2024, on every supported Node; not yet in the `lib` this package compiles against. */
-interface Utf16Text {
-  isWellFormed(): boolean;
-  toWellFormed(): string;
-}
-
-/** The text with each lone surrogate replaced by U+FFFD; the same text when there is none. */
 export function wellFormedText(text: string): string {
-  const utf16 = text as unknown as Utf16Text;
-  return utf16.isWellFormed() ? text : utf16.toWellFormed();
-}
-
-export function isWellFormedText(text: string): boolean {
-  return (text as unknown as Utf16Text).isWellFormed();
+  return text.isWellFormed() ? text : text.toWellFormed();
 }
 
 /**

@@ -4,18 +4,16 @@ import { AgentRunsError } from '../../errors/agent-runs.error.js';
 import { maskSecrets } from './mask-secrets.js';
 import { truncateText, wellFormedText } from './plain-text.js';
 
-/**
- * Any thrown value as an error that may be stored and shown. An allow-list: class name, code, message, and for this
- * package's own errors status and retryable. Never stack, cause, config, request, headers or any other property, and
- * never a serialised exception.
- */
-
 /** Code points of a stored message. */
 export const MAX_ERROR_MESSAGE = 4_000;
 /** Looked at before masking and cutting, so that a huge message costs little. */
 const MAX_READ = 16_000;
 
 /**
+ * Any thrown value as an error that may be stored and shown. An allow-list: class name, code, message, and for this
+ * package's own errors status and retryable. Never stack, cause, config, request, headers or any other property, and
+ * never a serialised exception.
+ *
  * @param thrown whatever was thrown or rejected with
  * @param fallbackCode used when the value has no code of its own, e.g. `TOOL_FAILED`
  */
@@ -102,9 +100,9 @@ function framesOf(thrown: unknown): string[] {
 /**
  * Reads an exception that may be anything: `throw undefined`, a Proxy, an Error whose message is a number or whose
  * getter throws. Never throws itself, and looks at nothing but the property it is asked for.
+ *
+ * One property of a thrown value; undefined when it cannot be read.
  */
-
-/** One property of a thrown value; undefined when it cannot be read. */
 export function thrownProperty(thrown: unknown, property: string): unknown {
   if ((typeof thrown !== 'object' && typeof thrown !== 'function') || thrown === null) return undefined;
   try {

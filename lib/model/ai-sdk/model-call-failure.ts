@@ -5,14 +5,6 @@ import { truncateText } from '../../engine/values/plain-text.js';
 import { answeredError } from './answered-error.js';
 import { UnusableReply } from './reply-from-ai-sdk.js';
 
-/**
- * Whatever a model call failed with, as a `ModelCallError`: whether to ask again is decided by our own rule, not by the SDK's flag, and the text is
- * fit to be stored, shown and sent on.
- *
- * The text is the status and the provider's own message, masked and at most 300 code points; never that of a 401, 403 or 407, which like to repeat the
- * key. Bodies, headers, URLs and the error itself (as a cause) are left behind.
- */
-
 export interface FailedCall {
   /** The client's name, for the text. */
   name: string;
@@ -28,6 +20,13 @@ export function abortedError(name: string): ModelCallError {
   return new ModelCallError(`The request to the model ${name} was aborted.`, { retryable: true });
 }
 
+/**
+ * Whatever a model call failed with, as a `ModelCallError`: whether to ask again is decided by our own rule, not by
+ * the SDK's flag, and the text is fit to be stored, shown and sent on.
+ *
+ * The text is the status and the provider's own message, masked and at most 300 code points; never that of a 401, 403
+ * or 407, which like to repeat the key. Bodies, headers, URLs and the error itself (as a cause) are left behind.
+ */
 export function modelCallError(error: unknown, call: FailedCall): ModelCallError {
   if (error instanceof ModelCallError) return error;
   const answered = answeredError(error);
@@ -181,11 +180,6 @@ export function networkCode(error: unknown): string | undefined {
   return undefined;
 }
 
-/**
- * When a provider says it may be asked again. `Retry-After` (RFC 9110 section 10.2.3) is `delay-seconds` (digits only) or an HTTP date in one of the three
- * forms of section 5.6.7; `retry-after-ms` (digits) is a custom of several providers. Anything else, and a date that is past, announces nothing.
- */
-
 /** What a header may come as: one value, or one per occurrence. */
 export type HeaderValue = string | readonly string[] | undefined;
 
@@ -212,10 +206,14 @@ const DATE_FORMS: readonly { form: RegExp; fields: (match: RegExpExecArray, now:
 ];
 
 /**
+ * When a provider says it may be asked again. `Retry-After` (RFC 9110 section 10.2.3) is `delay-seconds` (digits only)
+ * or an HTTP date in one of the three forms of section 5.6.7; `retry-after-ms` (digits) is a custom of several
+ * providers. Anything else, and a date that is past, announces nothing.
+ *
  * @param headers of the answer, names in any case
  * @param now epoch ms, for dates
- * @returns ms from now, possibly 0, uncapped but a safe integer; the longest where several are announced (never earlier than any of them); undefined when
- * nothing usable is
+ * @returns ms from now, possibly 0, uncapped but a safe integer; the longest where several are announced (never
+ * earlier than any of them); undefined when nothing usable is
  */
 export function retryAfterMs(
   headers: Readonly<Record<string, HeaderValue>> | undefined,

@@ -2,18 +2,19 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../contracts/j
 import type { OpaquePart } from '../../contracts/message.js';
 import type { AiSdkFileData, AiSdkPromptPart, AiSdkToolOutput } from './ai-sdk-types.js';
 
-/**
- * Parts that only their provider understands: calls it executed itself and their results, reasoning files, custom blocks, sources. They are kept
- * as the provider gave them, together with its name, are never run, and no result is owed for them. Back to the same provider they go in the form its
- * specification wants in an assistant message; to any other provider they are left out as a whole, for it would take a foreign call for one of ours.
- */
-
 interface OpaqueValue extends JsonObject {
   provider: string;
   part: JsonObject;
 }
 
-/** A content part of a reply as an opaque part; null when it has no JSON form. */
+/**
+ * Parts that only their provider understands: calls it executed itself and their results, reasoning files, custom
+ * blocks, sources. They are kept as the provider gave them, together with its name, are never run, and no result is
+ * owed for them. Back to the same provider they go in the form its specification wants in an assistant message; to any
+ * other provider they are left out as a whole, for it would take a foreign call for one of ours.
+ *
+ * A content part of a reply as an opaque part; null when it has no JSON form.
+ */
 export function opaqueFromAiSdk(part: object, provider: string): OpaquePart | null {
   const copy = jsonCopy(part);
   if (typeof copy !== 'object' || copy === null || Array.isArray(copy)) return null;

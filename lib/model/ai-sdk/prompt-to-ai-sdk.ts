@@ -21,11 +21,6 @@ import type {
 import { opaqueToAiSdk } from './opaque-part.js';
 import type { JsonValue } from '../../contracts/json.js';
 
-/**
- * Our transcript as an AI SDK prompt. Promises what strict providers ask for: no blank text, no empty message, call inputs that are objects,
- * a result with words in it for every call, well-formed UTF-16. What is opaque to us goes back as it came, or not at all.
- */
-
 export interface AiSdkTarget {
   specification: AiSdkSpecification;
   /** The provider's name, as opaque parts remember it. */
@@ -35,6 +30,11 @@ export interface AiSdkTarget {
 /** Stands where a message would have no text left that a provider accepts. */
 export const EMPTY_MESSAGE = '(empty message)';
 
+/**
+ * Our transcript as an AI SDK prompt. Promises what strict providers ask for: no blank text, no empty message, call
+ * inputs that are objects, a result with words in it for every call, well-formed UTF-16. What is opaque to us goes
+ * back as it came, or not at all.
+ */
 export function promptToAiSdk(
   request: Pick<ModelRequest, 'instructions' | 'messages'>,
   target: AiSdkTarget,
@@ -143,8 +143,6 @@ function withOptions<T extends AiSdkMessage | AiSdkPromptPart>(
   return source.providerOptions === undefined ? converted : { ...converted, providerOptions: source.providerOptions };
 }
 
-/** What a model is told about a call of its: never blank, and in words that say what happened without calling a refusal a malfunction. */
-
 export const EMPTY_RESULT = '(empty result)';
 
 /** Said when the recorded output has no words; and put before words that leave the outcome unsaid. */
@@ -167,8 +165,11 @@ const WORDS: Readonly<Record<Exclude<ToolOutcome, 'success'>, { alone: string; s
 };
 
 /**
- * Success: text as text, anything else as JSON (null is `null`). Everything else: words, marked as an error for the provider, except a refusal by a
- * person, which is an ordinary answer.
+ * What a model is told about a call of its: never blank, and in words that say what happened without calling a refusal
+ * a malfunction.
+ *
+ * Success: text as text, anything else as JSON (null is `null`). Everything else: words, marked as an error for the
+ * provider, except a refusal by a person, which is an ordinary answer.
  */
 export function outputToAiSdk(outcome: ToolOutcome, output: JsonValue): AiSdkToolOutput {
   if (outcome === 'success') {

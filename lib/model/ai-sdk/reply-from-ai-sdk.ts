@@ -100,14 +100,13 @@ function withOptions(options: JsonObject | undefined): { providerOptions?: JsonO
   return options === undefined ? {} : { providerOptions: options };
 }
 
-/**
- * Token numbers of one reply: flat in v2, nested in v3 and v4. What a provider did not report stays unknown; what is no count (negative, text,
- * NaN) counts as not reported. Cached input is a part of the input, reasoning a part of the output: providers that report them beside instead of inside
- * are recognised where the numbers show it.
- */
-
 type Fields = Readonly<Record<string, unknown>>;
 
+/**
+ * Token numbers of one reply: flat in v2, nested in v3 and v4. What a provider did not report stays unknown; what is
+ * no count (negative, text, NaN) counts as not reported. Cached input is a part of the input, reasoning a part of the
+ * output: providers that report them beside instead of inside are recognised where the numbers show it.
+ */
 export function usageFromAiSdk(usage: unknown): Usage {
   const fields = fieldsOf(usage);
   const isNested = typeof fields['inputTokens'] === 'object' || typeof fields['outputTokens'] === 'object';

@@ -4,8 +4,6 @@ import type { ModelReplyPart, ModelRequest } from '../../contracts/ports/model-c
 import type { Usage } from '../../contracts/operation.js';
 import type { Message, UserMessage } from '../../contracts/message.js';
 
-/** What a scripted model answers to one request, as data. */
-
 export interface ScriptedCall {
   name: string;
   /** Default `{}`. */
@@ -28,6 +26,7 @@ export interface ScriptedFailure {
   times?: number;
 }
 
+/** What a scripted model answers to one request, as data. */
 export interface ScriptedStep {
   text?: string;
   calls?: readonly ScriptedCall[];
@@ -59,16 +58,6 @@ export interface ScriptedPlace {
 export type Scripted =
   ScriptedStep | ((request: ModelRequest, place: ScriptedPlace) => ScriptedStep | Promise<ScriptedStep>);
 
-/**
- * A script that travels in the prompt: a user message that begins with `@@` and goes on, on the same line, with a JSON array of steps. Which step is
- * played follows from the transcript alone (assistant messages after that user message), so a run resumed in another process gets its next step.
- *
- *     @@[{"calls":[{"name":"lookup","args":{"id":7}}]},{"text":"done"}]
- *
- * Steps are those of a `ScriptedStep` as JSON, with `args` an object or the raw argument text, `finish` a finish reason, `usage` `{ "in", "out" }` or null,
- * and `fail` `{ "status", "headers"?, "times"? }`.
- */
-
 export interface PromptScript {
   steps: ScriptedStep[];
   /** Of the step to play, from 0. */
@@ -77,7 +66,18 @@ export interface PromptScript {
   marker: string;
 }
 
-/** The script in force; null without one. @throws Error when the text after `@@` is no JSON array of objects */
+/**
+ * A script that travels in the prompt: a user message that begins with `@@` and goes on, on the same line, with a JSON
+ * array of steps. Which step is played follows from the transcript alone (assistant messages after that user message),
+ * so a run resumed in another process gets its next step.
+ *
+ * @@[{"calls":[{"name":"lookup","args":{"id":7}}]},{"text":"done"}]
+ *
+ * Steps are those of a `ScriptedStep` as JSON, with `args` an object or the raw argument text, `finish` a finish
+ * reason, `usage` `{ "in", "out" }` or null, and `fail` `{ "status", "headers"?, "times"? }`.
+ *
+ * The script in force; null without one. @throws Error when the text after `@@` is no JSON array of objects
+ */
 export function promptScript(messages: readonly Message[]): PromptScript | null {
   const at = messages.findLastIndex((message) => message.role === 'user' && userText(message).startsWith('@@'));
   if (at < 0) return null;

@@ -4,7 +4,6 @@
  */
 import type { AssistantMessage, Message, ToolResultPart } from '../../contracts/message.js';
 import { isBlankText } from '../../contracts/text.js';
-import { isWellFormedText } from '../../engine/values/plain-text.js';
 
 export type TranscriptCheck = 'results' | 'ids' | 'blank' | 'unicode';
 
@@ -91,7 +90,7 @@ function unicodeProblems(message: Message, index: number): string[] {
 }
 
 function isWellFormedDeep(value: unknown): boolean {
-  if (typeof value === 'string') return isWellFormedText(value);
+  if (typeof value === 'string') return value.isWellFormed();
   if (typeof value !== 'object' || value === null) return true;
-  return Object.entries(value).every(([key, item]) => isWellFormedText(key) && isWellFormedDeep(item));
+  return Object.entries(value).every(([key, item]) => key.isWellFormed() && isWellFormedDeep(item));
 }

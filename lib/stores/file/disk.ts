@@ -59,8 +59,11 @@ export function diskError(what: string, cause: unknown): AgentRunsError {
   );
 }
 
-/** The format version of a directory: a newer one is refused before anything is read or written. */
-/** Raised whenever an older package could misread what this one writes. */
+/**
+ * The format version of a directory: a newer one is refused before anything is read or written.
+ *
+ * Raised whenever an older package could misread what this one writes.
+ */
 export const FORMAT_VERSION = 1;
 
 const FORMAT_NAME = 'nestjs-agent-runs';

@@ -6,10 +6,6 @@ import { FILE_MODE, replaceFile, syncDirectory, writeAll } from './disk.js';
 import { toJson } from '../codec/payload-codec.js';
 import { changeOf, commitText, decodeFrame, encodeFrame, type LogFrame } from './log-format.js';
 
-/**
- * Opens the log of a directory: reads it into an image, cuts a torn tail, and writes it anew when most of it is superseded. Compaction happens here only;
- * between two openings the log grows by its commits and by nothing else.
- */
 /** Superseded bytes that make a compaction worth its while: so many, and half of the log. */
 const WORTHWHILE = 1024 * 1024;
 const FRAME_TEXT = 1024 * 1024;
@@ -20,6 +16,9 @@ export interface OpenLog {
 }
 
 /**
+ * Opens the log of a directory: reads it into an image, cuts a torn tail, and writes it anew when most of it is
+ * superseded. Compaction happens here only; between two openings the log grows by its commits and by nothing else.
+ *
  * @param tables empty; holds what the log says afterwards
  * @throws BrokenStoreError when the log is damaged before its end
  */

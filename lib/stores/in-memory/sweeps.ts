@@ -117,8 +117,12 @@ function openRuns(tables: ImageTables): RunRecord[] {
   return RUN_STATUSES.filter((status) => !isSettled(status)).flatMap((status) => tables.withStatus(status));
 }
 
-/** Ownership as the image judges it: by its own clock and the worker's row (I12). A lease is live while its end lies in the future. */
-/** The owner's lease of a running run; null for any other. */
+/**
+ * Ownership as the image judges it: by its own clock and the worker's row (I12). A lease is live while its end lies in
+ * the future.
+ *
+ * The owner's lease of a running run; null for any other.
+ */
 export function leaseOf(tables: ImageTables, run: RunRecord): LeaseView | null {
   if (run.status !== 'running' || run.owner === null) return null;
   const worker = tables.workers.get(run.owner);

@@ -3,10 +3,6 @@ import type { WorkerRecord } from '../../contracts/ports/run-store.port.js';
 import { RUN_STATUSES, type RunStatus } from '../../contracts/run-status.js';
 import type { RunChange, RunRecord, RunTotals, SessionRecord } from '../../contracts/run.js';
 
-/**
- * What a commit changes in the image, as data: the decisions are over, these are their effects. The memory store applies them; the file store also writes
- * them to disk and applies them again when it opens. Values in them are detached already.
- */
 /** One journal row: the entries of one commit. */
 export interface JournalRow {
   /** Sequence of the first entry. */
@@ -20,6 +16,11 @@ export interface JournalRow {
   totals: RunTotals;
 }
 
+/**
+ * What a commit changes in the image, as data: the decisions are over, these are their effects. The memory store
+ * applies them; the file store also writes them to disk and applies them again when it opens. Values in them are
+ * detached already.
+ */
 export type ImageChange =
   | { kind: 'run'; run: RunRecord }
   | { kind: 'header'; runId: string; change: RunChange & Partial<Pick<RunRecord, 'revision' | 'updatedAt' | 'totals'>> }

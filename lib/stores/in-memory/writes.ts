@@ -12,6 +12,7 @@ import type {
 } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord, RunTotals } from '../../contracts/run.js';
 import {
+  isOwnedBy,
   isSpent,
   misplacedAppend,
   requireOwned,
@@ -58,9 +59,8 @@ export function create(tables: ImageTables, now: number, request: CreateRequest)
 export function append(tables: ImageTables, request: AppendRequest): Written<void> {
   const { runId, attempt, firstSequence, entries } = request;
   const run = tables.runs.get(runId);
-  const isOwner = run?.status === 'running' && run.attempt === attempt;
   const row = rowOf(runId, firstSequence, attempt, entries, detached(request.totals));
-  if (isOwner && firstSequence === run.sequence + 1) {
+  if (run && isOwnedBy(run, attempt) && firstSequence === run.sequence + 1) {
     return { value: undefined, commit: tables.commit(entries.length > 0 ? [{ kind: 'journal', runId, row }] : []) };
   }
   // Before the fence: what landed stands, even if the run was taken away before its owner could be told.

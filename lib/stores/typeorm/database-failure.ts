@@ -3,10 +3,6 @@ import { PayloadTooLargeError } from '../../errors/request.errors.js';
 import { BrokenStoreError, StoreConflictError, StoreUnavailableError } from '../../errors/store.errors.js';
 
 /**
- * What went wrong in the database, told by its code alone. Drivers' own messages and errors carry statements and values, so they are neither passed on nor
- * kept as a cause. Inside the store a failure is judged by its verdict; callers get one of the store errors.
- */
-/**
  * - `conflict`: concurrent transactions got in each other's way; the same transaction may pass when repeated
  * - `unavailable`: the database cannot do it now
  * - `too_large`: it will never take so much at once, and takes less as before
@@ -15,6 +11,11 @@ import { BrokenStoreError, StoreConflictError, StoreUnavailableError } from '../
  */
 export type FailureVerdict = 'conflict' | 'unavailable' | 'too_large' | 'out_of_reach' | 'broken';
 
+/**
+ * What went wrong in the database, told by its code alone. Drivers' own messages and errors carry statements and
+ * values, so they are neither passed on nor kept as a cause. Inside the store a failure is judged by its verdict;
+ * callers get one of the store errors.
+ */
 export class DatabaseFailure extends Error {
   override readonly name = 'DatabaseFailure';
 

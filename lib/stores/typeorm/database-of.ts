@@ -11,8 +11,11 @@ import type { RunDatabase } from './run-database.js';
 import { SqliteDatabase } from './sqlite/sqlite-database.js';
 import { sqliteDialect } from './sqlite/sqlite.dialect.js';
 
-/** Picks the twin for a data source. */
-/** @throws InvalidConfigurationError for a database that is not supported */
+/**
+ * Picks the twin for a data source.
+ *
+ * @throws InvalidConfigurationError for a database that is not supported
+ */
 export function databaseOf(dataSource: DataSource, timeoutMs: number, conflicts = new ConflictCounter()): RunDatabase {
   const { type } = dataSource.options;
   switch (type) {
@@ -30,8 +33,11 @@ export function databaseOf(dataSource: DataSource, timeoutMs: number, conflicts 
   }
 }
 
-/** The dialect of a kind of database. */
-/** @param schema see `schemaOf`; absent: the session's current one */
+/**
+ * The dialect of a kind of database.
+ *
+ * @param schema see `schemaOf`; absent: the session's current one
+ */
 export function dialectOf(type: DatabaseType, schema?: string): Dialect {
   switch (type) {
     case 'better-sqlite3':

@@ -2,10 +2,10 @@ import { placeholders, padded } from './dialect.js';
 import type { SqlValue } from './program.js';
 import { searchable } from './rows.js';
 
-/** Conditions of a WHERE clause and their values, in step. Values are always bound, never spelled. */
 /** What a key column can hold. MariaDB would compare anything else with every row, in another character set, and Postgres refuses NUL. */
 const KEY_TEXT = /^[\x20-\x7e]*$/;
 
+/** Conditions of a WHERE clause and their values, in step. Values are always bound, never spelled. */
 export class Filter {
   private readonly conditions: string[] = [];
   private readonly values: SqlValue[] = [];
@@ -54,10 +54,6 @@ export class Filter {
   }
 }
 
-/**
- * The first rows of several ordered selections as those of one. Where rows of several statuses are wanted in an order that an index has within each of them, the
- * database would sort all that match, or walk through all that do not. Each selection walks its own index instead, and stops.
- */
 /** Part of a statement, and the values of its `?` placeholders. */
 export interface Fragment {
   readonly sql: string;
@@ -65,6 +61,10 @@ export interface Fragment {
 }
 
 /**
+ * The first rows of several ordered selections as those of one. Where rows of several statuses are wanted in an order
+ * that an index has within each of them, the database would sort all that match, or walk through all that do not. Each
+ * selection walks its own index instead, and stops.
+ *
  * @param selections without ORDER BY and LIMIT, all with the same columns
  * @param order within a selection, and of its columns by their names
  */

@@ -19,8 +19,16 @@ type InteractionBody = Pick<
 function interactionRow(one: Interaction): SqlValue[] {
   const { actor, ordinal, callId, tool, reason, risk, approverRole, questions, decision } = one;
   const body: InteractionBody = {
-    ...{ actor, ordinal, callId, tool, arguments: one.arguments },
-    ...{ reason, risk, approverRole, questions, decision },
+    actor,
+    ordinal,
+    callId,
+    tool,
+    arguments: one.arguments,
+    reason,
+    risk,
+    approverRole,
+    questions,
+    decision,
   };
   return valuesOf(INTERACTIONS.columns, one.runId, one, {
     place: interactionPlace(one),

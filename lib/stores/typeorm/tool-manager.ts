@@ -86,8 +86,12 @@ function notYours(what: string): InvalidRequestError {
   );
 }
 
-/** The host's transaction as it comes in through the port, where it is opaque: a TypeORM EntityManager inside an open transaction of our data source. */
-/** @throws InvalidRequestError for anything else, and for a manager of another data source */
+/**
+ * The host's transaction as it comes in through the port, where it is opaque: a TypeORM EntityManager inside an open
+ * transaction of our data source.
+ *
+ * @throws InvalidRequestError for anything else, and for a manager of another data source
+ */
 export function queryRunnerOf(transaction: unknown, dataSource: DataSource): QueryRunner {
   const manager = transaction as { queryRunner?: QueryRunner } | null | undefined;
   const queryRunner = typeof manager === 'object' && manager !== null ? manager.queryRunner : undefined;

@@ -12,8 +12,6 @@ import { toJson, type ToolSchema, withoutDialect } from './tool-schema.js';
 import { JsonToolSchema } from './json-tool-schema.js';
 import { describeStandardSchema, StandardToolSchema } from './standard-tool-schema.js';
 
-/** From what a decorator was given to a {@link ToolSchema}. */
-
 export interface SchemaRequest {
   source: ToolSchemaSource;
   side: 'input' | 'output';
@@ -23,7 +21,11 @@ export interface SchemaRequest {
   what: string;
 }
 
-/** @throws InvalidConfigurationError when the source is none of the three kinds, or cannot be described to a model */
+/**
+ * From what a decorator was given to a {@link ToolSchema}.
+ *
+ * @throws InvalidConfigurationError when the source is none of the three kinds, or cannot be described to a model
+ */
 export async function compileToolSchema(request: SchemaRequest): Promise<ToolSchema> {
   const { source, side, override, what } = request;
   const shown = override === undefined ? undefined : toJson(override);
@@ -143,9 +145,9 @@ function invalid(problem: string, cause?: unknown): InvalidConfigurationError {
   return new InvalidConfigurationError([problem], cause);
 }
 
-/** Optional peers are loaded when the first tool needs them, never at import. */
-
 /**
+ * Optional peers are loaded when the first tool needs them, never at import.
+ *
  * @param load the import itself, so that bundlers and both module formats see a literal specifier
  * @throws InvalidConfigurationError naming what to install
  */

@@ -4,12 +4,6 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../contracts/j
 import type { ParsedArguments } from '../../contracts/ports/tool-caller.port.js';
 import { copyJson, toJson, type ToolSchema } from './tool-schema.js';
 
-/**
- * Classes with class-validator decorators. Plain arguments become an instance (class-transformer, no implicit conversion), the instance is validated, unknown
- * properties are refused, and its plain form is the input. The method gets an instance made from that input, so the transformations of the class must be
- * idempotent: one that is not is refused at the call, instead of executing something other than what was shown.
- */
-
 type Dto = new () => object;
 
 export interface DtoPackages {
@@ -24,6 +18,12 @@ const VALIDATION: ValidatorOptions = {
   validationError: { target: false, value: false },
 };
 
+/**
+ * Classes with class-validator decorators. Plain arguments become an instance (class-transformer, no implicit
+ * conversion), the instance is validated, unknown properties are refused, and its plain form is the input. The method
+ * gets an instance made from that input, so the transformations of the class must be idempotent: one that is not is
+ * refused at the call, instead of executing something other than what was shown.
+ */
 export class DtoToolSchema implements ToolSchema {
   private readonly enums = new Map<unknown, ReadonlyMap<string, unknown[]>>();
 
@@ -118,8 +118,6 @@ function problemsOf(errors: readonly ValidationError[], path = ''): string[] {
   });
 }
 
-/** The JSON Schema of a DTO class for the model: class-validator-jsonschema, nested classes inlined, recursion through `$defs`, unknown properties refused. */
-
 export interface DtoSchemaPackages {
   jsonSchema: Pick<typeof import('class-validator-jsonschema'), 'targetConstructorToSchema'>;
   validator: Pick<typeof import('class-validator'), 'getMetadataStorage' | 'ValidationTypes' | 'IS_ENUM'>;
@@ -134,6 +132,10 @@ interface PropertyMetadata {
   constraints?: unknown[];
 }
 
+/**
+ * The JSON Schema of a DTO class for the model: class-validator-jsonschema, nested classes inlined, recursion through
+ * `$defs`, unknown properties refused.
+ */
 export function dtoJsonSchema(dto: AnyClass, packages: DtoSchemaPackages): JsonObject {
   const path: AnyClass[] = [];
   const recursive = new Map<AnyClass, string>();

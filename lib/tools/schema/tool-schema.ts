@@ -2,10 +2,10 @@ import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { ParsedArguments } from '../../contracts/ports/tool-caller.port.js';
 
 /**
- * What a tool accepts (or returns), whichever library described it. `parse` gives the plain JSON input that is shown to approvers, digested and executed;
- * `revive` turns exactly that input into what the method is handed. Both are pure.
+ * What a tool accepts (or returns), whichever library described it. `parse` gives the plain JSON input that is shown
+ * to approvers, digested and executed; `revive` turns exactly that input into what the method is handed. Both are
+ * pure.
  */
-
 export interface ToolSchema {
   /** As shown to the model. */
   readonly jsonSchema: JsonObject;

@@ -2,7 +2,6 @@ import { DatabaseFailure, type FailureVerdict } from '../database-failure.js';
 import type { DriverConnection } from '../pooled/pooled-driver.js';
 import type { Answer, Row, SqlValue, Statement } from '../program.js';
 
-/** One connection of mysql2 through its callback interface, which is what TypeORM's pool gives. Statements of ours are prepared (`execute`). */
 /** The parts of a mysql2 connection that are used here. */
 export interface RawMysqlConnection {
   execute(options: object, callback: (error: unknown, result: unknown) => void): void;
@@ -33,6 +32,10 @@ const maxPackets = new WeakMap<RawMysqlConnection, number>();
 /** How results are shaped must not depend on what the host has configured for its own. */
 const SHAPE = { rowsAsArray: false, nestTables: false, namedPlaceholders: false, typeCast: true };
 
+/**
+ * One connection of mysql2 through its callback interface, which is what TypeORM's pool gives. Statements of ours are
+ * prepared (`execute`).
+ */
 export class MysqlConnection implements DriverConnection {
   private isDestroyed = false;
 
@@ -113,7 +116,6 @@ function asText(value: SqlValue): string | null {
   return typeof value === 'number' ? String(value) : value;
 }
 
-/** Verdicts on what mysql2 throws. https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html */
 /**
  * Deadlock, lock wait timeout, record changed since read (MariaDB's snapshot isolation), lock not available at once, table definition changed, statement to be
  * prepared again, rolled back by the group during COMMIT.
@@ -139,6 +141,7 @@ const LOST = /^(PROTOCOL_|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH|ENETUNREA
 
 export const DUPLICATE_KEY = 1062;
 
+/** Verdicts on what mysql2 throws. https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html */
 export function mysqlFailure(error: unknown): DatabaseFailure {
   const { code, errno } = factsOf(error);
   const isLost =

@@ -124,7 +124,6 @@ export class MysqlDriver implements PooledDriver {
   }
 }
 
-/** What about a server, or about a host's connection to it, would break runs later, told when the store opens. */
 /** Columns that are judged; takes {@link EMOJI}. */
 export const CHECKED =
   'HEX(?) AS hex, @@max_allowed_packet AS max_packet, @@autocommit AS autocommit, @@sql_mode AS sql_mode';
@@ -140,7 +139,11 @@ export function variablesOf(rows: readonly Row[]): Row {
   return Object.fromEntries<unknown>(rows.map((row) => [String(row['Variable_name']), row['Value']]));
 }
 
-/** @param found the columns of {@link CHECKED} and the variables of {@link SHOWN} */
+/**
+ * What about a server, or about a host's connection to it, would break runs later, told when the store opens.
+ *
+ * @param found the columns of {@link CHECKED} and the variables of {@link SHOWN}
+ */
 export function mysqlProblems(found: Row, options: DataSourceOptions): string[] {
   const { hex, max_packet, autocommit, sql_mode, log_bin, binlog_format } = found;
   const problems: string[] = [];

@@ -1,15 +1,15 @@
 import { StoreConflictError, StoreUnavailableError } from '../../../errors/store.errors.js';
 import { type ConflictCounter, DatabaseFailure, forCaller, LostRaceError } from '../database-failure.js';
-import type { Answer, Program } from '../program.js';
 import type { DriverConnection, PooledDriver } from './pooled-driver.js';
 
-/**
- * Connections of the host's pool, borrowed for one operation with a deadline. When it passes, the caller is answered and the connection is destroyed, never
- * released: a socket that swallows everything would otherwise come back to the pool.
- */
 /** By `performance.now()`. */
 export type Deadline = number;
 
+/**
+ * Connections of the host's pool, borrowed for one operation with a deadline. When it passes, the caller is answered
+ * and the connection is destroyed, never released: a socket that swallows everything would otherwise come back to the
+ * pool.
+ */
 export class Connections {
   private readonly inUse = new Set<DriverConnection>();
   private isCut = false;

@@ -3,7 +3,6 @@ import { DatabaseFailure, type FailureVerdict } from '../database-failure.js';
 import type { DriverConnection } from '../pooled/pooled-driver.js';
 import type { Answer, Row, Statement } from '../program.js';
 
-/** One client of pg. Statements of ours are prepared once for each connection, by a name that stands for their text. */
 /** The parts of a pg client that are used here. */
 export interface RawPostgresClient {
   query(config: object): Promise<{ rows: Row[]; rowCount: number | null }>;
@@ -22,6 +21,9 @@ export function guard(client: RawPostgresClient): void {
 
 const names = new Map<string, string>();
 
+/**
+ * One client of pg. Statements of ours are prepared once for each connection, by a name that stands for their text.
+ */
 export class PostgresConnection implements DriverConnection {
   private isOver = false;
 
@@ -83,7 +85,6 @@ function nameOf(text: string): string {
   return name;
 }
 
-/** Verdicts on what pg throws. https://www.postgresql.org/docs/current/errcodes-appendix.html */
 /** Serialisation failure, deadlock, lock not available. */
 const CONFLICTS: ReadonlySet<string> = new Set(['40001', '40P01', '55P03']);
 /** A limit of the program. */
@@ -102,6 +103,7 @@ const OUT_OF_REACH: ReadonlySet<string> = new Set(['42P01', '3F000', '42501']);
 const LOST = /^(ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN)/;
 const SQLSTATE = /^[0-9A-Z]{5}$/;
 
+/** Verdicts on what pg throws. https://www.postgresql.org/docs/current/errcodes-appendix.html */
 export function postgresFailure(error: unknown): DatabaseFailure {
   const code = codeOf(error);
   const isLost =
