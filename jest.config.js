@@ -44,7 +44,10 @@ export default {
       globalSetup: '<rootDir>/.config/jest.databases.mjs',
       globalTeardown: '<rootDir>/.config/jest.databases-teardown.mjs',
       testMatch: ['<rootDir>/test/**/*.spec.ts'],
-      testPathIgnorePatterns: ['/node_modules/', '<rootDir>/test/(?:package|sample-app|crash|soak|fuzz|simulation)/'],
+      testPathIgnorePatterns: [
+        '/node_modules/',
+        '<rootDir>/test/(?:package|sample-app|crash|soak|fuzz|simulation/long)/',
+      ],
     },
     {
       ...built,
@@ -73,7 +76,7 @@ export default {
     {
       ...base,
       displayName: 'simulation',
-      testMatch: ['<rootDir>/test/simulation/**/*.spec.ts'],
+      testMatch: ['<rootDir>/test/simulation/long/**/*.spec.ts'],
     },
     {
       ...base,
