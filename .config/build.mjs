@@ -5,6 +5,8 @@ import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { rollup } from 'rollup';
+import { dts } from 'rollup-plugin-dts';
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
 const stamp = path.join(root, 'dist/.built');
@@ -52,20 +54,48 @@ function prune(outDir, sources) {
   }
 }
 
-/** Both formats of one package. */
-function buildPackage(folder, config, sources) {
+/**
+ * One declaration file for each entry point, plus what entry points share: what no entry point exports has no typings.
+ * Both formats get the same files, and each format's package.json says what they are.
+ */
+async function rollUpTypes(folder) {
+  const dist = path.join(folder, 'dist');
+  const { exports } = JSON.parse(fs.readFileSync(path.join(folder, 'package.json'), 'utf8'));
+  const names = Object.values(exports).flatMap((entry) => (entry.import ? path.basename(entry.import.types) : []));
+  const bundle = await rollup({
+    input: Object.fromEntries(names.map((name) => [path.basename(name, '.d.ts'), path.join(dist, 'types', name)])),
+    external: (id) => !/^[./]/.test(id) && !path.isAbsolute(id),
+    plugins: [dts()],
+    // A base class that no entry point exports is not for hosts to name. Whatever else is odd fails the build.
+    onwarn: (warning) => {
+      if (!warning.message.includes('private shared type exports')) throw new Error(warning.message);
+    },
+  });
   for (const format of ['esm', 'cjs']) {
-    run('typescript/bin/tsc', '-p', `.config/${config}${format}.json`);
-    prune(path.join(root, folder, 'dist', format), sources);
+    const dir = path.join(dist, format);
+    for (const file of fs.readdirSync(dir).filter((name) => name.endsWith('.d.ts'))) fs.rmSync(path.join(dir, file));
+    await bundle.write({ dir, entryFileNames: '[name].d.ts', chunkFileNames: 'shared-[hash].d.ts' });
   }
-  fs.writeFileSync(path.join(root, folder, 'dist/cjs/package.json'), '{ "type": "commonjs" }\n');
+  await bundle.close();
 }
 
-function build() {
+/** Both formats of one package: a JavaScript file for each source, declarations for each entry point. */
+async function buildPackage(folder, config, sources) {
+  const dist = path.join(root, folder, 'dist');
+  for (const format of ['esm', 'cjs']) {
+    run('typescript/bin/tsc', '-p', `.config/${config}${format}.json`);
+    prune(path.join(dist, format), sources);
+  }
+  prune(path.join(dist, 'types'), sources);
+  await rollUpTypes(path.join(root, folder));
+  fs.writeFileSync(path.join(dist, 'cjs/package.json'), '{ "type": "commonjs" }\n');
+}
+
+async function build() {
   const startedAt = new Date();
   fs.rmSync(stamp, { force: true });
-  buildPackage('.', 'tsconfig.', 'lib');
-  buildPackage('packages/contract', 'tsconfig.contract-', 'packages/contract/lib');
+  await buildPackage('.', 'tsconfig.', 'lib');
+  await buildPackage('packages/contract', 'tsconfig.contract-', 'packages/contract/lib');
   if (fs.existsSync(path.join(root, 'sample-app/src/main.ts'))) run('@nestjs/cli/bin/nest.js', 'build');
   // A source that changed while we compiled makes this build stale, so the stamp carries the start time.
   fs.writeFileSync(stamp, '');
@@ -90,7 +120,7 @@ export async function ensureBuilt({ always = false } = {}) {
     }
   }
   try {
-    build();
+    await build();
   } finally {
     fs.rmSync(lock, { recursive: true, force: true });
   }

@@ -132,6 +132,7 @@ export type {
   UsageTotals,
 } from './contracts/operation.js';
 export type {
+  ApprovalEdit,
   AssistantMessage,
   AssistantPart,
   FilePart,

@@ -26,6 +26,7 @@ const BATCH = 200;
 export class RunRecovery {
   private readonly running = new Map<string, Promise<void>>();
 
+  /** @internal */
   constructor(
     private readonly ports: EnginePorts,
     private readonly worker: RunWorker,

@@ -59,6 +59,7 @@ export interface RunVerbs {
  * never an error.
  */
 export class RunService {
+  /** @internal */
   constructor(
     private readonly ports: EnginePorts,
     private readonly verbs: RunVerbs,

@@ -40,6 +40,7 @@ export class RunWorker {
   private draining: Promise<void> | null = null;
   private onIdle: () => void = () => undefined;
 
+  /** @internal */
   constructor(
     private readonly ports: EnginePorts,
     private readonly fold: JournalFold,
@@ -129,41 +130,42 @@ export class RunWorker {
     void this.tick();
   }
 
-  /** Expired runs were found: the next turns look for them too, until none is left. */
+  /** @internal Expired runs were found: the next turns look for them too, until none is left. */
   wakeForTakeover(): void {
     this.claimer.takeovers = true;
     this.wake();
   }
 
-  /** The error that stopped this worker for good, if one did. */
+  /** @internal The error that stopped this worker for good, if one did. */
   get brokenBy(): Error | null {
     return this.failure;
   }
 
+  /** @internal */
   holds(runId: string): boolean {
     return this.executions.has(runId) || this.claimer.claiming.has(runId);
   }
 
-  /** The run is no longer ours by a caller's doing in this process. */
+  /** @internal The run is no longer ours by a caller's doing in this process. */
   drop(runId: string, reason: string): void {
     this.executions.get(runId)?.lose(reason);
   }
 
   /**
-   * A caller of this process wants it stopped at its next boundary; other processes see the flag at their next poll.
+   * @internal A caller of this process wants it stopped at its next boundary; other processes see the flag at their next poll.
    */
   interrupt(runId: string): void {
     this.executions.get(runId)?.interrupt();
   }
 
-  /** A message of this process waits for it. */
+  /** @internal A message of this process waits for it. */
   noticeInbox(runId: string): void {
     const execution = this.executions.get(runId);
     if (execution) execution.inboxWaiting = true;
   }
 
   /**
-   * A slot for a run that is about to be created here; null when there is none. The caller must `adopt` or release it.
+   * @internal A slot for a run that is about to be created here; null when there is none. The caller must `adopt` or release it.
    */
   reserve(runId: string): (() => void) | null {
     if (this.slots() === 0) return null;
@@ -171,7 +173,7 @@ export class RunWorker {
     return () => this.claimer.release(runId);
   }
 
-  /** A run of this process waits for this one, and left its slot: to it, before others, if it is claimable. */
+  /** @internal A run of this process waits for this one, and left its slot: to it, before others, if it is claimable. */
   async executeAwaited(runId: string, status: RunStatus): Promise<void> {
     if (status === 'pending' && this.slots() > 0 && !this.holds(runId))
       await this.ports.scope
@@ -180,12 +182,12 @@ export class RunWorker {
     this.wake();
   }
 
-  /** The create's answer was lost: the run may exist, claimed by us. */
+  /** @internal The create's answer was lost: the run may exist, claimed by us. */
   addUnconfirmedClaim(runId: string): void {
     this.claimer.addUnconfirmedClaim(runId);
   }
 
-  /** Executes a run that was claimed for this worker. */
+  /** @internal Executes a run that was claimed for this worker. */
   adopt(claimed: Claimed): void {
     const execution = new RunExecution(this.ports, this.fold, claimed, this.hooks);
     const { id, sessionId } = claimed.run;

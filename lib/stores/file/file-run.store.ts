@@ -70,6 +70,7 @@ export class FileRunStore extends ImageRunStore {
     }
   }
 
+  /** @internal */
   protected async write<T>(work: () => Written<T>): Promise<T> {
     const log = this.openedLog();
     let written: Written<T>;
@@ -84,6 +85,7 @@ export class FileRunStore extends ImageRunStore {
     return written.value;
   }
 
+  /** @internal */
   protected async read<T>(work: () => T): Promise<T> {
     const log = this.openedLog();
     for (;;) {

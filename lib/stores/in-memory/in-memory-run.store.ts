@@ -36,6 +36,7 @@ import { ImageTables, type Written } from './tables.js';
  * nothing is ever told that could still be lost (I2).
  */
 export abstract class ImageRunStore extends RunStore {
+  /** @internal */
   protected tables = new ImageTables();
 
   /** @param clock the store's clock, epoch ms */
@@ -46,8 +47,9 @@ export abstract class ImageRunStore extends RunStore {
     super();
   }
 
-  /** Does the work in one turn and answers when it, and all it may have seen, is as durable as this store makes things. */
+  /** @internal Does the work in one turn and answers when it, and all it may have seen, is as durable as this store makes things. */
   protected abstract write<T>(work: () => Written<T>): Promise<T>;
+  /** @internal */
   protected abstract read<T>(work: () => T): Promise<T>;
 
   async create(request: CreateRequest): Promise<CreateResult> {

@@ -41,11 +41,12 @@ export class MemoryRunStore extends ImageRunStore {
     return Promise.resolve();
   }
 
-  // Async, so that a refusal is a rejection and never a throw into the caller's turn.
+  /** @internal Async, so that a refusal is a rejection and never a throw into the caller's turn. */
   protected async write<T>(work: () => Written<T>): Promise<T> {
     return work().value;
   }
 
+  /** @internal */
   protected async read<T>(work: () => T): Promise<T> {
     return work();
   }
