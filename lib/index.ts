@@ -85,6 +85,7 @@ export type {
   StartOptions,
   SteerOptions,
   SteerReceipt,
+  StreamOptions,
   ToolResolution,
   WaitOptions,
 } from './contracts/run-requests.js';
@@ -101,6 +102,7 @@ export type {
   RunLeaseView,
   RunSnapshot,
   RunSummaryView,
+  StreamedEvent,
   WorkerStatus,
 } from './contracts/run-view.js';
 export {
@@ -193,6 +195,8 @@ export {
   type DueQuery,
   type HeldRunState,
   type InteractionQuery,
+  type JournalNews,
+  type JournalPosition,
   type LeaseView,
   type ListQuery,
   type LockedRun,
@@ -256,4 +260,5 @@ export {
   StoreConflictError,
   StoreLockedError,
   StoreUnavailableError,
+  StreamInterruptedError,
 } from './errors/store.errors.js';

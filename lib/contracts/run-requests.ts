@@ -195,10 +195,15 @@ export interface ListOptions extends ListFilter {
 
 /** What `events` takes. */
 export interface EventOptions {
-  /** Sequence already seen; default 0. */
-  after?: number;
+  /** Where to read on: a sequence already seen, or the id of a streamed event. Default 0, the beginning. */
+  after?: number | string;
   /** 1-500, default 500. A page ends sooner after 4 MiB of JSON text. */
   limit?: number;
   /** `full` carries content; `lifecycle` carries digests instead. Default `full`. */
   projection?: 'full' | 'lifecycle';
+}
+
+export interface StreamOptions extends Omit<EventOptions, 'limit'> {
+  /** Ends the stream. It changes nothing about the run. */
+  signal?: AbortSignal;
 }

@@ -114,6 +114,14 @@ interface ReadEvent<Type, Data> {
   data: Data & { at: string };
 }
 
+/** An event of a stream. */
+export type StreamedEvent<Event extends { id: unknown } = RunEvent> = Event extends { id: unknown }
+  ? Omit<Event, 'id'> & {
+      /** Where to read on, as `after` or `Last-Event-ID`: the entry's sequence as text. */
+      id: string;
+    }
+  : never;
+
 export interface BudgetStatus {
   /** Absent without a limit. */
   maxTotalTokens?: number;

@@ -36,6 +36,8 @@ export interface EngineOptions {
    */
   pollMs: number;
   pollIdleMs: number;
+  /** How often the store is read for the streams of this process; not at all while none waits. */
+  streamPollMs: number;
   /** Runs executed at a time in this process. */
   maxConcurrentRuns: number;
   /** How long a shutdown waits for calls in flight before it aborts them. */
@@ -64,6 +66,7 @@ export const DEFAULT_ENGINE_OPTIONS: Readonly<EngineOptions> = Object.freeze({
   leaseMs: 60_000,
   pollMs: 1_000,
   pollIdleMs: 5_000,
+  streamPollMs: 150,
   maxConcurrentRuns: 10,
   shutdownTimeoutMs: 7_000,
   maxRecoveries: 5,

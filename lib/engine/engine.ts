@@ -4,6 +4,7 @@ import { LifecyclePublisher } from './lifecycle-publisher.js';
 import { PendingLimit } from './pending-limit.js';
 import { RunMetrics, RunService } from './run-service.js';
 import { RunRecovery } from './run-recovery.js';
+import { RunStreams } from './run-streams.js';
 import { RunSignals } from './run-signals.js';
 import { RunWaits } from './run-waits.js';
 import { RunWorker } from './run-worker.js';
@@ -23,7 +24,10 @@ export interface Engine {
   recovery: RunRecovery;
   metrics: RunMetrics;
   ports: EnginePorts;
-  /** Callers that wait for runs get them as they are, now and from now on: this process is about to end. */
+  /**
+   * Callers that wait for runs get them as they are, and streams are interrupted, now and from now on: this process is
+   * about to end.
+   */
   stopWaiting(): void;
   /** Resolves when every verb that has begun was answered, or so many ms later. */
   answered(ms: number): Promise<void>;
@@ -36,7 +40,8 @@ export interface Engine {
 export function createEngine(ports: EnginePorts): Engine {
   const fold = new JournalFold(ports.digester);
   const signals = new RunSignals(ports.clock);
-  const publisher = new LifecyclePublisher(ports, signals);
+  const streams = new RunStreams(ports);
+  const publisher = new LifecyclePublisher(ports, signals, streams);
   const unanswered = new Unanswered(ports.clock);
   const waits = new RunWaits(ports.scope, ports.options.maxConcurrentRuns);
   const transitions = new Transitions(ports.store, publisher);
@@ -46,7 +51,7 @@ export function createEngine(ports: EnginePorts): Engine {
     ports,
     {
       starting: new StartRun(ports, fold, worker, publisher, new PendingLimit(ports), unanswered),
-      reading: new ReadRuns(ports, fold, signals, unanswered, { waits, worker }),
+      reading: new ReadRuns(ports, fold, { signals, streams }, unanswered, { waits, worker }),
       moving: new MoveRuns(ports, worker, callers),
       answering: new AnswerInteraction(ports, worker, callers),
       steering: new SteerRun(ports, worker, callers),
@@ -60,7 +65,10 @@ export function createEngine(ports: EnginePorts): Engine {
     recovery: new RunRecovery(ports, worker, transitions, callers),
     metrics: new RunMetrics(ports.store),
     ports,
-    stopWaiting: () => signals.release(),
+    stopWaiting: () => {
+      signals.release();
+      streams.release();
+    },
     answered: (ms) => unanswered.settled(ms),
   };
 }

@@ -5,6 +5,7 @@ import type { RunRecord } from '../contracts/run.js';
 import type { EnginePorts } from './engine-ports.js';
 import { lifecycleFacts } from './run-presenter.js';
 import type { RunSignals } from './run-signals.js';
+import type { RunStreams } from './run-streams.js';
 import { thrownStack } from './values/recorded-error.js';
 
 /**
@@ -18,6 +19,7 @@ export class LifecyclePublisher {
   constructor(
     private readonly ports: Pick<EnginePorts, 'observers' | 'log' | 'scope'>,
     private readonly signals: RunSignals,
+    private readonly streams: Pick<RunStreams, 'committed'>,
   ) {}
 
   committed(
@@ -27,6 +29,7 @@ export class LifecyclePublisher {
   ): void {
     // Waiters wait for a status, and only these entries change one.
     if (entries.some(({ type }) => type.startsWith('run.'))) this.signals.moved(run.id);
+    this.streams.committed(run.id, firstSequence + entries.length - 1);
     for (const entry of entries) this.notice(run, entry);
     if (this.ports.observers.length === 0) return;
     entries.forEach((entry, index) => {

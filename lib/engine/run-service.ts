@@ -15,6 +15,7 @@ import type {
   StartOptions,
   SteerOptions,
   SteerReceipt,
+  StreamOptions,
   ToolResolution,
   WaitOptions,
 } from '../contracts/run-requests.js';
@@ -28,6 +29,7 @@ import type {
   RunEvent,
   RunSnapshot,
   RunSummaryView,
+  StreamedEvent,
 } from '../contracts/run-view.js';
 import { isSettled } from '../contracts/run-status.js';
 import type { RunRecord } from '../contracts/run.js';
@@ -151,6 +153,23 @@ export class RunService {
   events(runId: string, options?: EventOptions): Promise<EventPage<RunEvent | LifecycleRunEvent>>;
   events(runId: string, options?: EventOptions): Promise<EventPage<RunEvent | LifecycleRunEvent>> {
     return this.verbs.reading.events(runId, options);
+  }
+
+  /**
+   * Events as they are committed, from `after` on. Ends once the run is settled and its last event was given; stays open
+   * while the run waits. Events of other processes arrive within the option `streamPoll`. A slow reader is behind,
+   * never buffered. Leaving the loop, or aborting the signal, changes nothing about the run.
+   * @throws RunNotFoundError, InvalidCursorError for a cursor ahead of the run, StreamInterruptedError when this process
+   * shuts down, StoreUnavailableError: read on after the last event
+   */
+  stream(runId: string, options?: StreamOptions & { projection?: 'full' }): AsyncIterable<StreamedEvent>;
+  stream(
+    runId: string,
+    options: StreamOptions & { projection: 'lifecycle' },
+  ): AsyncIterable<StreamedEvent<LifecycleRunEvent>>;
+  stream(runId: string, options?: StreamOptions): AsyncIterable<StreamedEvent<RunEvent | LifecycleRunEvent>>;
+  stream(runId: string, options?: StreamOptions): AsyncIterable<StreamedEvent<RunEvent | LifecycleRunEvent>> {
+    return this.verbs.reading.stream(runId, options);
   }
 
   /** @throws RunLeasedError, OpenInteractionsError, VersionUnavailableError, IllegalTransitionError */

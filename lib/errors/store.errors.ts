@@ -41,6 +41,12 @@ export class StoreLockedError extends StoreError {
   readonly code = 'STORE_LOCKED';
 }
 
+/** A stream was cut, because its process shuts down. Read on after `details.after`, in another process. */
+export class StreamInterruptedError extends StoreError {
+  readonly code = 'STREAM_INTERRUPTED';
+  override readonly retryable = true;
+}
+
 /** The database did not answer or refused for now. Never a run's failure (I10). */
 export class StoreUnavailableError extends StoreError {
   readonly code = 'STORE_UNAVAILABLE';

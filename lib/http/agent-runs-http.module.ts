@@ -12,6 +12,7 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
+import { parseTimerDuration } from '../contracts/duration.js';
 import type { HttpRequestLike } from './access/actor-resolver.port.js';
 import { ActorGuard } from './access/actor.guard.js';
 import { RunAccess } from './access/run-access.service.js';
@@ -23,6 +24,7 @@ import {
   HTTP_DOCUMENTATION,
   HTTP_FEATURES,
   HTTP_PATH,
+  HTTP_STREAM_MAX_AGE,
   RUN_AUTHORIZER,
 } from './agent-runs-http.options.js';
 import { documentRoutes } from './openapi/route-documentation.js';
@@ -52,6 +54,7 @@ export class AgentRunsHttpModule implements NestModule {
       actorResolver,
       authorize,
       features = {},
+      streamMaxAge = '1h',
       security = [],
     } = options;
     const controller = controllerFor(options, path, guards);
@@ -66,6 +69,7 @@ export class AgentRunsHttpModule implements NestModule {
         AgentRunsExceptionFilter,
         { provide: HTTP_PATH, useValue: path },
         { provide: HTTP_FEATURES, useValue: features },
+        { provide: HTTP_STREAM_MAX_AGE, useValue: parseTimerDuration(streamMaxAge, 'streamMaxAge') },
         providerOf(ACTOR_RESOLVER, 'resolve', actorResolver),
         authorize === undefined
           ? { provide: RUN_AUTHORIZER, useValue: null }

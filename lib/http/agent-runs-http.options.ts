@@ -1,7 +1,8 @@
 import { isRecord } from '../contracts/json.js';
 import type { CanActivate, ControllerOptions, ModuleMetadata, Type } from '@nestjs/common';
 import { readOptions } from '../contracts/read-options.js';
-import { anything, type Field, type FieldsOf, field, flag, object } from '../contracts/schema.js';
+import type { Duration } from '../contracts/duration.js';
+import { anything, duration, type Field, type FieldsOf, field, flag, object } from '../contracts/schema.js';
 import { InvalidConfigurationError } from '../errors/configuration.errors.js';
 import type { ActorResolver, ActorResolverFunction, HttpRequestLike } from './access/actor-resolver.port.js';
 import type { RunAuthorizer, RunAuthorizerFunction } from './access/run-authorizer.port.js';
@@ -11,6 +12,7 @@ export const ACTOR_RESOLVER = Symbol.for('nestjs-agent-runs:http-actor-resolver'
 export const RUN_AUTHORIZER = Symbol.for('nestjs-agent-runs:http-run-authorizer');
 export const HTTP_FEATURES = Symbol.for('nestjs-agent-runs:http-features');
 export const HTTP_PATH = Symbol.for('nestjs-agent-runs:http-path');
+export const HTTP_STREAM_MAX_AGE = Symbol.for('nestjs-agent-runs:http-stream-max-age');
 export const HTTP_DOCUMENTATION = Symbol.for('nestjs-agent-runs:http-documentation');
 
 /** Verbs that are off unless asked for. */
@@ -52,6 +54,11 @@ export interface AgentRunsHttpOptions<Request extends object = HttpRequestLike> 
   authorize?: Type<RunAuthorizer> | string | symbol | RunAuthorizerFunction;
   features?: AgentRunsHttpFeatures;
   /**
+   * How long a connection may stream. It is then cut, and the client connects again with its cursor and is authorised
+   * again. Default `1h`.
+   */
+  streamMaxAge?: Duration;
+  /**
    * What the OpenAPI document says of the guards: any one of these lets a client in, such as `['bearer']` or `[{
    * oauth2: ['runs'] }]`. Documents only. Default: the routes claim nothing.
    */
@@ -84,6 +91,7 @@ const OPTIONS = object({
   version: anything(),
   actorResolver: anything(),
   authorize: field('a class with authorize(actor, action, resource), the token of one, or a function', isProvider),
+  streamMaxAge: duration,
   features: object({ takeover: flag() } satisfies FieldsOf<AgentRunsHttpFeatures>),
   security: field(
     "a list of scheme names and requirements, like ['bearer'] or [{ oauth2: ['runs'] }]",

@@ -1,7 +1,7 @@
-import { Get, HttpCode, Inject, Post, Req } from '@nestjs/common';
+import { Get, HttpCode, Inject, Post, Req, type StreamableFile } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { Message } from '../contracts/message.js';
-import type { SessionMessagesOptions, SteerReceipt } from '../contracts/run-requests.js';
+import type { SessionMessagesOptions, SteerReceipt, StreamOptions } from '../contracts/run-requests.js';
 import type {
   AgentDescription,
   BudgetStatus,
@@ -14,16 +14,19 @@ import type {
   RunSnapshot,
   RunSummaryView,
 } from '../contracts/run-view.js';
-import { type Fields, type Given, type ObjectField, requireId } from '../contracts/schema.js';
+import { type Fields, type Given, invalidRequest, type ObjectField, requireId } from '../contracts/schema.js';
 import { RunService } from '../engine/run-service.js';
 import { AgentRunsError } from '../errors/agent-runs.error.js';
+import type { InvalidRequestError } from '../errors/request.errors.js';
 import { actorOf } from './access/actor.guard.js';
 import type { HttpRequestLike } from './access/actor-resolver.port.js';
+import { HTTP_STREAM_MAX_AGE } from './agent-runs-http.options.js';
 import { RunAccess } from './access/run-access.service.js';
 import type { RunAction } from './access/run-authorizer.port.js';
 import * as schemas from './requests/http-schemas.js';
 import { readBody, readQuery, readStartBody } from './requests/http-schemas.js';
-import { clientLeft, longestPathId, requireJson, requireJsonAccepted } from './requests/request-headers.js';
+import { clientLeft, longestPathId, requireFormat, requireJson } from './requests/request-headers.js';
+import { eventStream } from './results/event-stream.js';
 import { HttpResult } from './results/http-result.interceptor.js';
 
 /** A snapshot without the content of operations, which is left to the transcript. */
@@ -47,6 +50,7 @@ export abstract class AgentRunsController {
     @Inject(RunService) private readonly runs: RunService,
     @Inject(RunAccess) private readonly access: RunAccess,
     @Inject(HttpAdapterHost) private readonly adapterHost: HttpAdapterHost,
+    @Inject(HTTP_STREAM_MAX_AGE) private readonly maxAgeMs: number,
   ) {}
 
   @Get('definitions')
@@ -57,14 +61,17 @@ export abstract class AgentRunsController {
 
   @Post('runs')
   @HttpCode(202)
-  async start(@Req() request: HttpRequestLike): Promise<HttpResult<Run>> {
+  async start(@Req() request: HttpRequestLike): Promise<HttpResult<Run | StreamableFile>> {
     requireJson(request);
     const actor = actorOf(request);
     const { wait } = readQuery(schemas.WAIT_QUERY, request['query']);
-    requireJsonAccepted(request);
+    const format = requireFormat(request, 'json', 'events');
+    if (format === 'events' && wait !== undefined) throw onlyForJson('wait');
     const options = readStartBody(request['body'], longestPathId(this.adapterHost.httpAdapter));
     const run = await this.access.start(actor, options, (allowed) => this.runs.start({ ...allowed, actor }));
-    const headers: Record<string, string> = run.deduplicated ? {} : { Location: this.locationOf(request, run.id) };
+    const location = { Location: this.locationOf(request, run.id) };
+    if (format === 'events') return this.streamOf(run.id, {}, location);
+    const headers: Record<string, string> = run.deduplicated ? {} : location;
     if (wait === undefined) return new HttpResult(run.deduplicated ? 200 : 202, run, headers);
     const waited = await this.wait(request, run, wait);
     const isAtRest = waited.phase === 'settled' || waited.phase === 'suspended';
@@ -94,11 +101,20 @@ export abstract class AgentRunsController {
   }
 
   @Get('runs/:id/events')
-  async events(@Req() request: HttpRequestLike): Promise<EventPage<RunEvent | LifecycleRunEvent>> {
+  async events(
+    @Req() request: HttpRequestLike,
+  ): Promise<EventPage<RunEvent | LifecycleRunEvent> | HttpResult<StreamableFile>> {
     const runId = await this.allowed(request, 'read');
-    const options = readQuery(schemas.EVENT_QUERY, request['query']);
-    requireJsonAccepted(request);
-    return this.runs.events(runId, options);
+    // A client that connects again repeats its query; the header says how far it came.
+    const last = request.headers['last-event-id'];
+    const query = { ...(request['query'] as object), ...(last !== undefined && last !== '' && { after: last }) };
+    const { limit, ...options } = readQuery(schemas.EVENT_QUERY, query);
+    if (requireFormat(request, 'json', 'events') === 'json')
+      return this.runs.events(runId, { ...options, ...(limit !== undefined && { limit }) });
+    if (limit !== undefined) throw onlyForJson('limit');
+    // What is wrong with the cursor is said before the stream begins.
+    await this.runs.events(runId, { ...options, limit: 1 });
+    return this.streamOf(runId, options);
   }
 
   @Get('sessions/:sessionId/messages')
@@ -211,6 +227,15 @@ export abstract class AgentRunsController {
     return this.runs.respond(runId, interactionId, response as Parameters<RunService['respond']>[2]);
   }
 
+  private streamOf(
+    runId: string,
+    options: StreamOptions,
+    headers?: Record<string, string>,
+  ): HttpResult<StreamableFile> {
+    const open = (signal: AbortSignal) => this.runs.stream(runId, { ...options, signal });
+    return eventStream(open, { maxAgeMs: this.maxAgeMs, ...(headers && { headers }) });
+  }
+
   private async command<F extends Fields>(
     request: HttpRequestLike,
     action: RunAction,
@@ -254,4 +279,9 @@ export abstract class AgentRunsController {
 /** @throws InvalidRequestError */
 function pathId(request: HttpRequestLike, name: string): string {
   return requireId(name, (request['params'] as Record<string, unknown> | undefined)?.[name]);
+}
+
+/** A parameter that means nothing to a stream. */
+function onlyForJson(field: string): InvalidRequestError {
+  return invalidRequest([{ field, problem: 'goes with JSON only, not with text/event-stream' }]);
 }

@@ -23,6 +23,11 @@ export interface AgentRunsModuleOptions {
    * Default `1s`.
    */
   pollInterval?: Duration;
+  /**
+   * How often the store is read for the streams that this process serves, in one statement for all of them; not at all
+   * while there are none. Commits of this process are streamed at once. Default `150ms`.
+   */
+  streamPoll?: Duration;
   /** Runs executed at a time in this process. Default 10. */
   maxConcurrentRuns?: number;
   /**

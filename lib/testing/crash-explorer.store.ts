@@ -13,6 +13,8 @@ import {
   type DueAnswer,
   type DueQuery,
   type InteractionQuery,
+  type JournalNews,
+  type JournalPosition,
   type LeaseView,
   type ListQuery,
   type OverdueAnswer,
@@ -154,6 +156,10 @@ export class CrashExplorer extends RunStore {
     limit: number,
   ): Promise<{ run: RunRecord; entries: SequencedEntry[] } | null> {
     return this.inner.readJournal(runId, after, limit);
+  }
+
+  follow(positions: readonly JournalPosition[], limit: number): Promise<JournalNews[]> {
+    return this.inner.follow(positions, limit);
   }
 
   list(query: ListQuery): Promise<Page<RunSummary>> {

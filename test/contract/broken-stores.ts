@@ -7,6 +7,7 @@ import type {
   DueAnswer,
   DueQuery,
   InteractionQuery,
+  JournalPosition,
   ListQuery,
   Page,
   StoreMetrics,
@@ -137,6 +138,27 @@ export const brokenStores: readonly BrokenStore[] = [
     class extends MemoryRunStore {
       override readJournal(runId: string, after: number, limit: number): Promise<Read> {
         return super.readJournal(runId, after - 1, limit);
+      }
+    },
+  ),
+  broken(
+    'follows journals from a position again',
+    'STR-S3',
+    class extends MemoryRunStore {
+      override follow(positions: readonly JournalPosition[], limit: number) {
+        return super.follow(
+          positions.map(({ runId, after }) => ({ runId, after: after - 1 })),
+          limit,
+        );
+      }
+    },
+  ),
+  broken(
+    'takes a read that its limit cut for a whole one',
+    'STR-S3',
+    class extends MemoryRunStore {
+      override async follow(positions: readonly JournalPosition[], limit: number) {
+        return (await super.follow(positions, limit)).map((news) => ({ ...news, isComplete: true }));
       }
     },
   ),

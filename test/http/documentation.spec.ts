@@ -63,6 +63,18 @@ describe.each(ADAPTERS)('With @nestjs/swagger on %s', (adapter) => {
     }
   });
 
+  it('STR-S1: routes that stream say so beside their JSON', () => {
+    const contents = operationsOf(document).flatMap(({ operation }) =>
+      Object.keys(operation.responses['200']?.content ?? {}),
+    );
+    expect(contents.filter((mediaType) => mediaType === 'text/event-stream')).toHaveLength(2);
+    const responses = document.paths['/agents/runs/{id}/events']?.get?.responses as Record<string, any>;
+    expect(responses['200'].content['application/json'].schema).toEqual({
+      $ref: '#/components/schemas/AgentRunsEventPageDto',
+    });
+    expect(document.components?.schemas).toHaveProperty('AgentRunsEventPageDto');
+  });
+
   it('lists take several statuses and moments', () => {
     for (const path of ['/agents/runs', '/agents/interactions']) {
       const parameters = (document.paths[path]?.get?.parameters ?? []) as { name: string; schema: object }[];

@@ -12,6 +12,8 @@ import {
   type DueAnswer,
   type DueQuery,
   type InteractionQuery,
+  type JournalNews,
+  type JournalPosition,
   type LeaseView,
   type ListQuery,
   type LockedRun,
@@ -245,6 +247,11 @@ export class SimStore extends RunStore {
     return this.read(`journal ${runId} after ${after}`, () =>
       queries.readJournal(this.database.tables, runId, after, limit),
     );
+  }
+
+  follow(positions: readonly JournalPosition[], limit: number): Promise<JournalNews[]> {
+    const runs = positions.map(({ runId, after }) => `${runId} after ${after}`).join(', ');
+    return this.read(`follow ${runs}`, () => queries.follow(this.database.tables, positions, limit));
   }
 
   list(query: ListQuery): Promise<Page<RunSummary>> {

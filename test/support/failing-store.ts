@@ -8,6 +8,8 @@ import {
   type DueAnswer,
   type DueQuery,
   type InteractionQuery,
+  type JournalNews,
+  type JournalPosition,
   type ListQuery,
   type OverdueAnswer,
   type OverdueQuery,
@@ -121,6 +123,10 @@ export class FailingStore extends RunStore {
     limit: number,
   ): Promise<{ run: RunRecord; entries: SequencedEntry[] } | null> {
     return this.through('readJournal', runId, () => this.inner.readJournal(runId, after, limit));
+  }
+
+  follow(positions: readonly JournalPosition[], limit: number): Promise<JournalNews[]> {
+    return this.through('follow', positions, () => this.inner.follow(positions, limit));
   }
 
   list(query: ListQuery): Promise<Page<RunSummary>> {

@@ -38,6 +38,23 @@ export interface RunAtOneMoment {
   interactions: Interaction[];
 }
 
+/** A reader of a journal, after the last entry that it has. */
+export interface JournalPosition {
+  runId: string;
+  /** Sequence of the last entry of a commit; 0 = before the first. */
+  after: number;
+}
+
+/** What a journal says after a position, and what the run is then. */
+export interface JournalNews {
+  runId: string;
+  status: RunStatus;
+  /** In order and without a gap; at least one. */
+  entries: SequencedEntry[];
+  /** False: the limit left some out, and the status may belong to one of those. */
+  isComplete: boolean;
+}
+
 /** What `create` shows its decider, read under the session's lock. */
 export interface CreateSituation {
   /** The store's clock, epoch ms. */
@@ -374,6 +391,12 @@ export abstract class RunStore {
     after: number,
     limit: number,
   ): Promise<{ run: RunRecord; entries: SequencedEntry[] } | null>;
+  /**
+   * What came after each position, by one read for all of them: for a process that streams many runs. A run without
+   * anything new, or that is not there, is left out.
+   * @param limit commits, of all runs together: what is left out then comes with the next read
+   */
+  abstract follow(positions: readonly JournalPosition[], limit: number): Promise<JournalNews[]>;
   /**
    * Newest first: by `createdAt`, then id, both descending. @throws InvalidCursorError for a cursor that `list` did not
    * give

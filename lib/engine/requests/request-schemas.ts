@@ -4,6 +4,7 @@ import type {
   BudgetDecision,
   CallerNote,
   EventOptions,
+  StreamOptions,
   ListFilter,
   ListOptions,
   PendingInteractionsOptions,
@@ -117,17 +118,35 @@ export const INTERACTION_LIST = object({
   approverRole: text({ maxLength: MAX_NOTE }),
 } satisfies FieldsOf<PendingInteractionsOptions>);
 
+/** `s`, or `s.n` for what a stream shows between the entries `s` and `s + 1`. @returns `s` */
+export function cursorOf(given: unknown): unknown {
+  const [sequence] = typeof given === 'string' ? (/^\d{1,16}(?=(?:\.\d{1,9})?$)/.exec(given) ?? []) : [];
+  return sequence === undefined ? given : Number(sequence);
+}
+
 export const EVENTS = object({
-  after: wholeNumber({ minimum: 0, description: 'Sequence already seen, default 0.' }),
+  after: {
+    ...wholeNumber({ minimum: 0, description: 'Id of the last event already seen, default 0.' }),
+    fromText: cursorOf,
+  },
   limit: wholeNumber({ minimum: 1, maximum: MAX_EVENTS, description: `Default ${MAX_EVENTS}.` }),
   projection: oneOf(['full', 'lifecycle']),
-} satisfies FieldsOf<EventOptions>);
+} satisfies FieldsOf<Omit<EventOptions, 'after'> & { after?: number }>);
+
+const signal = field<AbortSignal>(
+  'an AbortSignal',
+  (value) => typeof (value as AbortSignal | null)?.aborted === 'boolean',
+);
+
+export const STREAM = object({ projection: EVENTS.fields.projection, signal } satisfies FieldsOf<
+  Omit<StreamOptions, 'after'>
+>);
 
 export const SESSION_MESSAGES = object({ sessionOwner } satisfies FieldsOf<SessionMessagesOptions>);
 
 export const WAIT = object({
   timeout: duration,
-  signal: field<AbortSignal>('an AbortSignal', (value) => typeof (value as AbortSignal | null)?.aborted === 'boolean'),
+  signal,
 } satisfies FieldsOf<WaitOptions>);
 
 const callerNote = { by: person, reason } satisfies FieldsOf<CallerNote>;

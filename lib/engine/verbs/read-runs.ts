@@ -6,6 +6,7 @@ import type {
   ListOptions,
   PendingInteractionsOptions,
   SessionMessagesOptions,
+  StreamOptions,
   WaitOptions,
 } from '../../contracts/run-requests.js';
 import type {
@@ -16,6 +17,7 @@ import type {
   RunEvent,
   RunSnapshot,
   RunSummaryView,
+  StreamedEvent,
 } from '../../contracts/run-view.js';
 import { readRequest, requireId, requireOptions } from '../../contracts/schema.js';
 import { InvalidCursorError } from '../../errors/request.errors.js';
@@ -31,8 +33,9 @@ import {
 import type { JournalFold } from '../journal/fold-journal.js';
 import { requireRunState, runNotFound } from '../journal/read-whole-journal.js';
 import { readInteractionList, readList } from '../requests/read-requests.js';
-import { EVENTS, MAX_EVENTS, SESSION_MESSAGES, WAIT } from '../requests/request-schemas.js';
+import { cursorOf, EVENTS, MAX_EVENTS, SESSION_MESSAGES, STREAM, WAIT } from '../requests/request-schemas.js';
 import type { RunSignals } from '../run-signals.js';
+import { cursorAhead, type RunStreams } from '../run-streams.js';
 import type { RunWaits } from '../run-waits.js';
 import type { RunWorker } from '../run-worker.js';
 import { effectsNote, readHistory } from '../sessions.js';
@@ -53,7 +56,7 @@ export class ReadRuns {
   constructor(
     private readonly ports: EnginePorts,
     private readonly fold: JournalFold,
-    private readonly signals: RunSignals,
+    private readonly live: { signals: RunSignals; streams: RunStreams },
     private readonly unanswered: Unanswered,
     private readonly slots: { waits: RunWaits; worker: RunWorker },
   ) {}
@@ -141,13 +144,13 @@ export class ReadRuns {
     let isFirst = true;
     for (;;) {
       const leftMs = until - this.ports.clock.elapsed();
-      const { moved, stop } = this.signals.listen(runId, Math.min(POLL_MS, leftMs), ends);
+      const { moved, stop } = this.live.signals.listen(runId, Math.min(POLL_MS, leftMs), ends);
       try {
         const run = await this.get(runId);
         const isOver = run.phase === 'settled' || run.phase === 'suspended' || leftMs <= 0;
         if (isOver) return run;
         call?.signal.throwIfAborted();
-        if (signal?.aborted || (!call && this.signals.isReleased)) return run;
+        if (signal?.aborted || (!call && this.live.signals.isReleased)) return run;
         if (call && isFirst) await this.slots.worker.executeAwaited(runId, run.status);
         isFirst = false;
         await moved;
@@ -160,25 +163,43 @@ export class ReadRuns {
   async events(runId: string, options: EventOptions = {}): Promise<EventPage<RunEvent | LifecycleRunEvent>> {
     requireOptions(options);
     const id = requireId('runId', runId);
-    const { after = 0, ...page } = options;
-    const { limit = MAX_EVENTS, projection = 'full' } = readRequest(EVENTS, page);
-    if (!Number.isSafeInteger(after) || after < 0)
-      throw new InvalidCursorError(`The cursor must be a whole number from 0; events have sequences 1, 2, 3 …`);
+    const { after: given, ...page } = options;
+    const { limit = MAX_EVENTS, projection } = readRequest(EVENTS, page);
+    const after = requireCursor(given);
     const read = await this.ports.store.readJournal(id, after, limit);
     if (!read) throw runNotFound(id);
-    if (after > read.run.sequence)
-      throw new InvalidCursorError(
-        `The cursor ${after} lies ahead of run ${id}, whose last event is ${read.run.sequence}.`,
-        { details: { latest: read.run.sequence } },
-      );
-    const show: (entry: SequencedEntry) => RunEvent | LifecycleRunEvent =
-      projection === 'full' ? fullEvent : lifecycleEvent;
-    const events = read.entries.map(show);
+    if (after > read.run.sequence) throw cursorAhead(id, after, read.run.sequence);
+    const events = read.entries.map(eventOf(projection));
     const shown = events.slice(0, countThatFits(events, [], MAX_PAGE_BYTES));
     return { events: shown, nextCursor: read.entries[shown.length - 1]?.sequence ?? after };
+  }
+
+  async *stream(
+    runId: string,
+    options: StreamOptions = {},
+  ): AsyncGenerator<StreamedEvent<RunEvent | LifecycleRunEvent>, void> {
+    requireOptions(options);
+    const { after, ...rest } = options;
+    const { projection, signal } = readRequest(STREAM, rest);
+    const show = eventOf(projection);
+    for await (const entries of this.live.streams.entries(requireId('runId', runId), requireCursor(after), signal))
+      for (const entry of entries) yield { ...show(entry), id: String(entry.sequence) };
   }
 
   private read(runId: string, upTo?: number): ReturnType<typeof requireRunState> {
     return requireRunState(this.ports.store, this.fold, requireId('runId', runId), upTo);
   }
+}
+
+function eventOf(
+  projection: EventOptions['projection'] = 'full',
+): (entry: SequencedEntry) => RunEvent | LifecycleRunEvent {
+  return projection === 'full' ? fullEvent : lifecycleEvent;
+}
+
+/** @throws InvalidCursorError */
+function requireCursor(given: unknown = 0): number {
+  const after = cursorOf(given);
+  if (Number.isSafeInteger(after) && (after as number) >= 0) return after as number;
+  throw new InvalidCursorError(`The cursor must be a whole number from 0; events have sequences 1, 2, 3 …`);
 }

@@ -30,6 +30,8 @@ interface RouteDocumentation {
   answer: Type<unknown>;
   query?: AnyObject;
   body?: { schema: AnyObject; type: Type<unknown> };
+  /** Whether it streams events instead, where `Accept` asks for them. */
+  streams?: true;
   /** Statuses of problems beside those that follow from the route: what it takes, and what may be done. */
   problems?: number[];
 }
@@ -44,6 +46,7 @@ const ROUTES: Readonly<Record<keyof AgentRunsController, RouteDocumentation>> = 
     query: WAIT_QUERY,
     body: body('AgentRunsStartDto', START_BODY),
     answer: responses.RUN,
+    streams: true,
     problems: [404, 406, 409, 413, 429],
   },
   list: {
@@ -55,9 +58,10 @@ const ROUTES: Readonly<Record<keyof AgentRunsController, RouteDocumentation>> = 
   snapshot: { summary: 'A run with its operations, read atomically.', answer: responses.SNAPSHOT },
   messages: { summary: 'The transcript of a run.', answer: responses.MESSAGE_LIST },
   events: {
-    summary: 'The events of a run, a page at a time.',
+    summary: 'The events of a run, a page at a time or as they are committed.',
     query: EVENT_QUERY,
     answer: responses.EVENT_PAGE,
+    streams: true,
     problems: [406],
   },
   sessionMessages: { summary: 'The transcript of a session.', answer: responses.MESSAGE_LIST },
@@ -147,7 +151,7 @@ export async function documentRoutes(controller: Type, security: readonly Securi
 
 /** Parameters and statuses of answers are those that the controller's own decorators say. */
 function decoratorsFor(swagger: Swagger, route: RouteDocumentation, method: object): MethodDecorator[] {
-  const { summary, query, body: given, answer, problems = [] } = route;
+  const { summary, query, body: given, answer, streams, problems = [] } = route;
   const path = Reflect.getMetadata(PATH_METADATA, method) as string;
   const params = Array.from(path.matchAll(/:(\w+)/g), ([, name = '']) => name);
   const isPost = Reflect.getMetadata(METHOD_METADATA, method) === RequestMethod.POST;
@@ -164,9 +168,20 @@ function decoratorsFor(swagger: Swagger, route: RouteDocumentation, method: obje
         return swagger.ApiQuery({ name, required: false, description, schema });
       }),
     ...(given ? [swagger.ApiBody({ type: given.type, required: isRequired(given.schema) })] : []),
-    ...answers.map((status) => swagger.ApiResponse({ status, type: answer })),
+    ...answers.map((status) =>
+      swagger.ApiResponse(streams && status === 200 ? streamed(swagger, answer) : { status, type: answer }),
+    ),
+    ...(streams ? [swagger.ApiExtraModels(answer)] : []),
     ...failures.map((status) => swagger.ApiResponse({ status, type: responses.PROBLEM })),
   ];
+}
+
+function streamed(swagger: Swagger, answer: Type<unknown>): Parameters<Swagger['ApiResponse']>[0] {
+  const content = {
+    'application/json': { schema: { $ref: swagger.getSchemaPath(answer) } },
+    'text/event-stream': { schema: { type: 'string' } },
+  };
+  return { status: 200, content };
 }
 
 /** Whether an empty body is refused. */

@@ -19,28 +19,41 @@ export function requireJson({ headers }: HttpRequestLike): void {
   throw httpProblem(415, 'UNSUPPORTED_MEDIA_TYPE', 'Send the body as application/json.');
 }
 
+/** What routes answer with, by its media type. */
+const FORMATS = { json: 'application/json', events: 'text/event-stream' } as const;
+type Format = keyof typeof FORMATS;
+
 /**
- * The format of an answer by `Accept` (RFC 9110 section 12.5.1): the most specific range that fits decides; without the
- * header any will do.
+ * The format of an answer by `Accept` (RFC 9110 section 12.5.1): the most specific range that fits decides; of equals
+ * the one that is offered first; without the header any will do.
  * @returns null where no format is acceptable
  */
-export function negotiateFormat(accept: string | string[] | undefined): 'json' | null {
+export function negotiateFormat<F extends Format>(
+  accept: string | string[] | undefined,
+  offered: readonly [F, ...F[]],
+): F | null {
   const given = [accept ?? ''].flat().join(',');
-  if (given.trim() === '') return 'json';
+  if (given.trim() === '') return offered[0];
   const weights = new Map<string, number>();
   for (const range of given.split(',')) {
     const [mediaType = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
     const quality = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2);
     weights.set(mediaType, quality === undefined ? 1 : Number(quality) || 0);
   }
-  const weight = weights.get('application/json') ?? weights.get('application/*') ?? weights.get('*/*') ?? 0;
-  return weight > 0 ? 'json' : null;
+  const weightOf = (format: F): number => {
+    const mediaType = FORMATS[format];
+    return weights.get(mediaType) ?? weights.get(mediaType.replace(/\/.*/, '/*')) ?? weights.get('*/*') ?? 0;
+  };
+  const best = Math.max(...offered.map(weightOf));
+  return best > 0 ? (offered.find((format) => weightOf(format) === best) ?? null) : null;
 }
 
-/** @throws HttpProblem 406; there are no streams */
-export function requireJsonAccepted({ headers }: HttpRequestLike): void {
-  if (negotiateFormat(headers.accept) !== null) return;
-  throw httpProblem(406, 'NOT_ACCEPTABLE', 'Runs and events come as JSON: ask with Accept: application/json or */*.');
+/** @throws HttpProblem 406 */
+export function requireFormat<F extends Format>({ headers }: HttpRequestLike, ...offered: [F, ...F[]]): F {
+  const format = negotiateFormat(headers.accept, offered);
+  if (format !== null) return format;
+  const accepted = offered.map((one) => FORMATS[one]).join(' or ');
+  throw httpProblem(406, 'NOT_ACCEPTABLE', `Ask for ${accepted}, e.g. with Accept: ${FORMATS[offered[0]]}.`);
 }
 
 interface Connected {

@@ -10,6 +10,8 @@ import {
   type DueAnswer,
   type DueQuery,
   type InteractionQuery,
+  type JournalNews,
+  type JournalPosition,
   type LeaseView,
   type ListQuery,
   type OverdueAnswer,
@@ -81,6 +83,10 @@ export abstract class ImageRunStore extends RunStore {
     limit: number,
   ): Promise<{ run: RunRecord; entries: SequencedEntry[] } | null> {
     return this.read(() => queries.readJournal(this.tables, runId, after, limit));
+  }
+
+  follow(positions: readonly JournalPosition[], limit: number): Promise<JournalNews[]> {
+    return this.read(() => queries.follow(this.tables, positions, limit));
   }
 
   list(query: ListQuery): Promise<Page<RunSummary>> {

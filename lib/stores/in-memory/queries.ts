@@ -3,6 +3,8 @@ import type { JournalEntry, SequencedEntry } from '../../contracts/journal-entry
 import { pageOf, placeOf, type Places } from '../../contracts/page-cursor.js';
 import type {
   InteractionQuery,
+  JournalNews,
+  JournalPosition,
   LeaseView,
   ListQuery,
   Page,
@@ -13,7 +15,7 @@ import { RUN_STATUSES, type RunStatus } from '../../contracts/run-status.js';
 import { RUN_SUMMARY_PROPERTIES, type RunRecord, type RunSummary } from '../../contracts/run.js';
 import { decodePayload, detached } from '../codec/payload-codec.js';
 import { answeredRuns, claimableSince, isExpired, leaseOf } from './sweeps.js';
-import type { ImageTables } from './tables.js';
+import type { ImageTables, JournalRow } from './tables.js';
 
 /** What a store is asked by people and programs: journals, lists, interactions, metrics. Answers are detached; summaries carry no content. */
 export function load(tables: ImageTables, runId: string): { run: RunRecord; lease: LeaseView | null } | null {
@@ -38,13 +40,29 @@ export function readJournal(
   const entries: SequencedEntry[] = [];
   const rows = tables.journals.get(runId) ?? [];
   for (let at = firstRowAfter(rows, after); at < rows.length && entries.length < limit; at += 1) {
-    const row = rows[at] as (typeof rows)[number];
-    for (const [index, entry] of (decodePayload(runId, 'entries', row.entries) as JournalEntry[]).entries()) {
-      const sequence = row.first + index;
-      if (sequence > after && entries.length < limit) entries.push({ ...entry, sequence });
-    }
+    for (const entry of entriesOf(runId, rows[at] as JournalRow))
+      if (entry.sequence > after && entries.length < limit) entries.push(entry);
   }
   return { run: detached(run), entries };
+}
+
+export function follow(tables: ImageTables, positions: readonly JournalPosition[], limit: number): JournalNews[] {
+  let left = limit;
+  return positions.flatMap(({ runId, after }) => {
+    const run = tables.runs.get(runId);
+    const rows = tables.journals.get(runId) ?? [];
+    const from = firstRowAfter(rows, after);
+    const read = rows.slice(from, from + left);
+    left -= read.length;
+    if (!run || read.length === 0) return [];
+    const entries = read.flatMap((row) => entriesOf(runId, row));
+    return [{ runId, status: run.status, entries, isComplete: from + read.length === rows.length }];
+  });
+}
+
+function entriesOf(runId: string, { first, entries }: JournalRow): SequencedEntry[] {
+  const decoded = decodePayload(runId, 'entries', entries) as JournalEntry[];
+  return decoded.map((entry, index) => ({ ...entry, sequence: first + index }));
 }
 
 /** Index of the first row that holds an entry after the sequence, by bisection: a late page of a long journal costs no more than an early one. */

@@ -1,5 +1,5 @@
 import type { DataSource } from 'typeorm';
-import type { BatchSql } from './batch-sql.js';
+import type { BatchSql, ParameterType } from './batch-sql.js';
 
 /**
  * What a database can do, and how it says it. A statement whose form differs between databases is here with the reason for its form; statements that are
@@ -56,6 +56,8 @@ export interface Dialect {
    * @param counter a number column
    */
   insertOrLock(table: string, columns: readonly string[], counter: string): string;
+  /** FROM item `v` with `place`, `p1`, `p2` …, whose one `?` is `encodeRows` of so many rows as there are. */
+  given(parameters: readonly ParameterType[]): string;
   /** Null where transactions do not share a connection's round trips. */
   readonly batchSql: BatchSql | null;
   /** An INSERT of one row that replaces the other columns where the key is taken. */

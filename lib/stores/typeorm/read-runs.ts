@@ -1,10 +1,11 @@
 /** Group of plain reads of one thing: a run, its journal, a session. A journal that cannot be read blocks its own run only. */
 import type { JournalEntry, SequencedEntry } from '../../contracts/journal-entry.js';
-import type { LeaseView, RunAtOneMoment } from '../../contracts/ports/run-store.port.js';
+import type { JournalNews, JournalPosition, LeaseView, RunAtOneMoment } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord, SessionRecord } from '../../contracts/run.js';
 import type { RunStatus } from '../../contracts/run-status.js';
 import { JournalCorruptError } from '../../errors/store.errors.js';
 import { decodePayload } from '../codec/payload-codec.js';
+import { encodeRows } from './batch-sql.js';
 import { namesOf, readable } from './rows.js';
 import { SESSIONS } from './tables.js';
 import { perDialect, type Dialect } from './dialect.js';
@@ -30,6 +31,10 @@ const statements = perDialect((dialect) => {
       `SELECT first_sequence, entry_count, entries FROM ${journal} WHERE run_id = ? AND first_sequence >= ` +
       `COALESCE((SELECT l.first_sequence FROM ${journal} l WHERE l.run_id = ? AND l.first_sequence <= ? ORDER BY l.first_sequence DESC LIMIT 1), 0) ` +
       `ORDER BY first_sequence LIMIT ?`,
+    follow:
+      `SELECT r.id AS run_id, r.status AS status, j.first_sequence AS first_sequence, j.entry_count AS entry_count, j.entries AS entries ` +
+      `FROM ${dialect.given(['key', 'number'])} JOIN ${dialect.tables.runs} r ON r.id = v.p1 ` +
+      `JOIN ${journal} j ON j.run_id = r.id AND j.first_sequence > v.p2 ORDER BY v.place, j.first_sequence LIMIT ?`,
     session: `SELECT ${namesOf(SESSIONS.columns).join(', ')} FROM ${sessions} WHERE id = ?`,
     pending: `SELECT COUNT(*) AS found FROM (${upTo(dialect, 'pending')} UNION ALL ${upTo(dialect, 'queued')}) counted`,
   };
@@ -97,6 +102,27 @@ function entriesAfter(run: RunRecord, rows: readonly Row[], after: number, limit
     );
   }
   return entries;
+}
+
+export function* followJournals(
+  dialect: Dialect,
+  positions: readonly JournalPosition[],
+  limit: number,
+): Program<JournalNews[]> {
+  const given = encodeRows(positions.map(({ runId, after }) => [runId, after]));
+  const rows = yield* query(statements(dialect).follow, [given, limit]);
+  const news = new Map<string, JournalNews>();
+  for (const row of rows) {
+    const runId = row['run_id'] as string;
+    const first = Number(row['first_sequence']);
+    const found = news.get(runId) ?? { runId, status: row['status'] as RunStatus, entries: [], isComplete: true };
+    news.set(runId, found);
+    for (const [index, entry] of entriesOf(runId, row).entries())
+      found.entries.push({ ...entry, sequence: first + index });
+  }
+  const last = rows.length < limit ? undefined : [...news.values()].at(-1);
+  if (last) last.isComplete = false;
+  return [...news.values()];
 }
 
 function entriesOf(runId: string, row: Row): JournalEntry[] {

@@ -9,6 +9,8 @@ import {
   type DueAnswer,
   type DueQuery,
   type InteractionQuery,
+  type JournalNews,
+  type JournalPosition,
   type LeaseView,
   type ListQuery,
   type OverdueAnswer,
@@ -34,7 +36,7 @@ import { listInteractions, listRuns } from './lists.js';
 import { isCurrent, migrateSchema, readSchema, refuseToMigrate, SCHEMA_STEPS } from './migrations/migrate-schema.js';
 import { overdueRuns } from './overdue-runs.js';
 import type { Program } from './program.js';
-import { countPending, loadRun, readJournal, readMoment, readSession } from './read-runs.js';
+import { countPending, followJournals, loadRun, readJournal, readMoment, readSession } from './read-runs.js';
 import type { ProgramMaker, RunDatabase } from './run-database.js';
 import { readMetrics } from './store-metrics.js';
 import { transitionRun } from './transition-run.js';
@@ -151,6 +153,10 @@ export class TypeOrmRunStore extends RunStore {
     limit: number,
   ): Promise<{ run: RunRecord; entries: SequencedEntry[] } | null> {
     return this.database.read('read a journal', () => readJournal(this.database.dialect, runId, after, limit));
+  }
+
+  follow(positions: readonly JournalPosition[], limit: number): Promise<JournalNews[]> {
+    return this.database.read('follow journals', () => followJournals(this.database.dialect, positions, limit));
   }
 
   list(query: ListQuery): Promise<Page<RunSummary>> {

@@ -103,6 +103,80 @@ export const journalCases: readonly StoreCase[] = [
     },
   ),
 
+  storeCase(
+    'STR-S3',
+    'several journals are followed by one read, each from its own position',
+    async ({ store, reopen }) => {
+      const ids = ['run-1', 'run-2', 'run-3'];
+      for (const id of ids) await running(store, { id, requestScope: `run:${id}` });
+      await appendNotes(store, 'run-1', 1, ['a', 'b']);
+      await appendNotes(store, 'run-1', 1, ['c']);
+      await appendNotes(store, 'run-2', 1, ['d']);
+      const positions = [
+        { runId: 'run-3', after: 2 },
+        { runId: 'run-2', after: 0 },
+        { runId: 'run-1', after: 4 },
+        { runId: 'nobody', after: 0 },
+      ];
+      for (const open of [() => store, reopen]) {
+        const reader = await open();
+        const news = await reader.follow(positions, 100);
+        assert.deepEqual(
+          news.map(({ runId, status, isComplete }) => [runId, status, isComplete]).sort(),
+          [
+            ['run-1', 'running', true],
+            ['run-2', 'running', true],
+          ],
+          'runs without anything new are left out',
+        );
+        for (const { runId, entries } of news) {
+          const { after } = positions.find((one) => one.runId === runId) as { after: number };
+          sameJson(entries, (await journal(reader, runId)).slice(after), `the entries of ${runId} after ${after}`);
+        }
+      }
+    },
+  ),
+
+  storeCase('STR-S3', 'what is new comes with the status that the run has then', async ({ store }) => {
+    await running(store);
+    await change(store, 'run-1', { status: 'cancelled', finishedAt: 1 }, [note('a')]);
+    const [news] = await store.follow([{ runId: 'run-1', after: 2 }], 100);
+    assert.equal(news?.status, 'cancelled');
+    assert.deepEqual(await store.follow([{ runId: 'run-1', after: 3 }], 100), []);
+    assert.deepEqual(await store.follow([], 100), []);
+  }),
+
+  storeCase(
+    'STR-S3',
+    'what a limit leaves out comes with the next reads, and is said to be missing',
+    async ({ store }) => {
+      for (const id of ['run-1', 'run-2']) {
+        await running(store, { id, requestScope: `run:${id}` });
+        for (const n of upTo(4)) await appendNotes(store, id, 1, [n, -n]);
+      }
+      for (const limit of [1, 2, 3, 5, 100]) {
+        const after: Record<string, number> = { 'run-1': 0, 'run-2': 0 };
+        for (let reads = 0; ; reads += 1) {
+          assert.ok(reads < 50, `reads of ${limit} come to an end`);
+          const positions = Object.entries(after).map(([runId, at]) => ({ runId, after: at }));
+          const news = await store.follow(positions, limit);
+          if (news.length === 0) break;
+          for (const { runId, entries, isComplete } of news) {
+            const at = after[runId] as number;
+            assert.deepEqual(
+              entries.map(({ sequence }) => sequence),
+              entries.map((_, index) => at + index + 1),
+              'no gap and no repetition',
+            );
+            after[runId] = at + entries.length;
+            if (isComplete) assert.equal(after[runId], 10, 'what is complete ends where the journal ends');
+          }
+        }
+        assert.deepEqual(after, { 'run-1': 10, 'run-2': 10 });
+      }
+    },
+  ),
+
   storeCase('STO-1', 'an append moves sequence and totals, and no other part of the run', async ({ store, wait }) => {
     const before = await running(store);
     await wait(3);

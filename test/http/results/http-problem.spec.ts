@@ -44,7 +44,14 @@ describe('Errors of the package over HTTP', () => {
       422: ['INVALID_ANSWER', 'INVALID_ARGUMENTS', 'INPUT_REFUSED'],
       429: ['TOO_MANY_PENDING'],
       500: ['JOURNAL_CORRUPT'],
-      503: ['STORE_UNAVAILABLE', 'STORE_BROKEN', 'STORE_CONFLICT', 'STORE_LOCKED', 'NEWER_SCHEMA'],
+      503: [
+        'STORE_UNAVAILABLE',
+        'STORE_BROKEN',
+        'STORE_CONFLICT',
+        'STORE_LOCKED',
+        'NEWER_SCHEMA',
+        'STREAM_INTERRUPTED',
+      ],
     });
   });
 

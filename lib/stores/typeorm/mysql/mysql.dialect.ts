@@ -20,6 +20,7 @@ export function mysqlDialect(type: Extract<DatabaseType, 'mysql' | 'mariadb'>, d
   const qualify = (table: string): string =>
     database === undefined ? table : `\`${database.replaceAll('`', '``')}\`.${table}`;
   const name = database === undefined ? 'DATABASE()' : quoted(database);
+  const batchSql = batchSqlOn(() => dialect.isMariaDb);
   const dialect: MysqlDialect = {
     type,
     isMariaDb: type === 'mariadb',
@@ -42,7 +43,8 @@ export function mysqlDialect(type: Extract<DatabaseType, 'mysql' | 'mariadb'>, d
     estimatedRows: (table) =>
       `SELECT table_rows AS found FROM information_schema.tables WHERE table_schema = ${name} AND table_name = '${table}'`,
     // ON DUPLICATE KEY UPDATE counts 1 either way with FOUND_ROWS, and IGNORE cuts values silently: the plain statement's error is the answer.
-    batchSql: batchSqlOn(() => dialect.isMariaDb),
+    given: batchSql.given,
+    batchSql,
     insertIgnore: (table, columns) =>
       `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${placeholders(columns.length)})`,
     // A refused INSERT leaves a shared lock on the row, and two that hold one wait for each other when both want more. This one queues for the whole lock. The

@@ -27,6 +27,7 @@ export function postgresDialect(schema?: string): PostgresDialect {
     indexHint: () => '',
     estimatedRows: (table) =>
       `SELECT CAST(reltuples AS bigint) AS found FROM pg_catalog.pg_class WHERE oid = CAST(${quoted(qualify(table))} AS regclass)`,
+    given: batchSql.given,
     batchSql,
     insertIgnore,
     // Whoever has the key has committed by then; a shared lock that two could hold, each waiting for the other, there is none.

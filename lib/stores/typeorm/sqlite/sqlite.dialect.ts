@@ -20,6 +20,8 @@ export const sqliteDialect: Dialect = {
   indexHint: () => '',
   // Rows are only ever added, so the last one has the number of all; where old ones were deleted it is too high.
   estimatedRows: (table) => `SELECT MAX(rowid) AS found FROM ${table}`,
+  given: (parameters) =>
+    `(SELECT json_extract(value, '$.place') AS place, ${parameters.map((_, index) => `json_extract(value, '$.p${index + 1}') AS p${index + 1}`).join(', ')} FROM json_each(?)) v`,
   batchSql: null,
   insertIgnore,
   insertOrLock: insertIgnore,
