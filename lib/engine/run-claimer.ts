@@ -32,6 +32,8 @@ interface ClaimingWorker {
   /** How many more runs may be claimed now. */
   slots(): number;
   holds(runId: string): boolean;
+  /** Of its lease. */
+  term(): number;
   adopt(claimed: Claimed): void;
   /** Fewer runs are being claimed than before. */
   checkIdle(): void;
@@ -47,8 +49,11 @@ export type Claimable = DueAnswer['claimable'][number];
  */
 export class RunClaimer {
   readonly spread: ClaimSpread;
-  /** Ids being claimed or started here: not to be claimed twice, and counted as taken slots. */
-  readonly claiming = new Set<string>();
+  /**
+   * Ids being claimed or started here, each with the term of the lease that it is claimed under: not to be claimed twice,
+   * and counted as taken slots.
+   */
+  readonly claiming = new Map<string, number>();
   /**
    * Runs that may be ours without being executed: of a claim whose answer was lost, or (true) of an attempt that ended
    * without its transition.
@@ -130,7 +135,7 @@ export class RunClaimer {
    * @param run with the status in which it was found to be claimable
    */
   async claim({ id: runId, status }: Claimable): Promise<boolean> {
-    this.claiming.add(runId);
+    this.claiming.set(runId, this.worker.term());
     try {
       const claimed = await this.prepareAndClaim(runId, status);
       if (claimed) this.worker.adopt(claimed);

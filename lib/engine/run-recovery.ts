@@ -41,12 +41,12 @@ export class RunRecovery {
       const workers = await store.liveWorkers();
       const liveOffers = offersOf(this.ports, workers);
       const { pastDeadline, unoffered, expired, answered } = await this.overdue(liveOffers);
-      await this.each(sweep, pastDeadline, (id) => this.move(id, decideDeadline, true));
+      // A run that this process still brings a result home for is left alone; so is its own deadline.
+      const unheld = (ids: readonly string[]) => ids.filter((id) => !this.worker.holds(id));
+      await this.each(sweep, unheld(pastDeadline), (id) => this.move(id, decideDeadline, true));
       if (this.knowsAllOffers(workers))
         await this.each(sweep, unoffered, (id) => this.move(id, (locked) => decideUnoffered(locked, liveOffers)));
-      // A run that this process still brings a result home for is left alone.
-      const unheld = expired.filter((id) => !this.worker.holds(id));
-      await this.each(sweep, unheld, (id) =>
+      await this.each(sweep, unheld(expired), (id) =>
         this.move(id, (locked) => decideExhaustion(locked, options.maxRecoveries)),
       );
       // Where a person resumes them, they wait rightly.

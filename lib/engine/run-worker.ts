@@ -54,6 +54,7 @@ export class RunWorker {
       workerId: this.workerId,
       slots: () => this.slots(),
       holds: (runId) => this.holds(runId),
+      term: () => this.lease.term,
       adopt: (claimed) => this.adopt(claimed),
       checkIdle: () => this.checkIdle(),
       wakeAfter: (ms) => this.wakeAfter(ms),
@@ -169,7 +170,7 @@ export class RunWorker {
    */
   reserve(runId: string): (() => void) | null {
     if (this.slots() === 0) return null;
-    this.claimer.claiming.add(runId);
+    this.claimer.claiming.set(runId, this.lease.term);
     return () => this.claimer.release(runId);
   }
 
@@ -189,8 +190,9 @@ export class RunWorker {
 
   /** @internal Executes a run that was claimed for this worker. */
   adopt(claimed: Claimed): void {
-    const execution = new RunExecution(this.ports, this.fold, claimed, this.hooks);
     const { id, sessionId } = claimed.run;
+    const term = this.claimer.claiming.get(id) ?? this.lease.term;
+    const execution = new RunExecution(this.ports, this.fold, claimed, term, this.hooks);
     this.executions.set(id, execution);
     this.claimer.claiming.delete(id);
     void execution.ended.then((end) => {
@@ -201,8 +203,8 @@ export class RunWorker {
       if (end === 'lost') this.claimer.addUnconfirmedClaim(id, true);
       if (end === 'lost' || end === 'pending' || sessionId !== null || !this.claimer.sawEnd) this.wake();
     });
-    // What was claimed as the shutdown began is put back without a step.
-    if (this.state === 'draining' || !this.lease.isHeld()) execution.park();
+    // What was claimed as the shutdown began, or under a lease that has ended since, is put back without a step.
+    if (this.state === 'draining' || !this.lease.isHeld(term)) execution.park();
     else this.ports.scope.enter(null, () => execution.begin());
   }
 

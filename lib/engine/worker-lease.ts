@@ -45,6 +45,8 @@ export class WorkerLease {
   /** It ended by the clock, and its guard has not come yet. */
   private doubted = false;
   private beats = 0;
+  /** Counts the leases of this worker: a new one begins where the one before had ended. */
+  term = 0;
   private beatDueAt = Number.POSITIVE_INFINITY;
   private cancelBeat: () => void = () => undefined;
   private cancelGuard: () => void = () => undefined;
@@ -65,9 +67,10 @@ export class WorkerLease {
   /**
    * Whether an effect may begin now; leaves a twentieth of the lease for its first instructions. Not between letting go
    * and the next renewal: what was begun then, nobody would tell to stop.
+   * @param term of this lease and no later one: what was claimed before it ended may belong to others since
    */
-  isHeld(): boolean {
-    return !this.lost && this.isUnexpired();
+  isHeld(term = this.term): boolean {
+    return !this.lost && term === this.term && this.isUnexpired();
   }
 
   private isUnexpired(): boolean {
@@ -154,6 +157,7 @@ export class WorkerLease {
     try {
       const storedAt = await this.send();
       if (this.stopped) return;
+      if (begins || !this.isUnexpired()) this.term += 1;
       if (begins) this.startedAt = storedAt;
       if (sentAt + options.leaseMs > this.heldUntil) {
         this.heldUntil = sentAt + options.leaseMs;

@@ -204,6 +204,25 @@ describe('a deadline', () => {
     expect(engine.worker.status().state).toBe('ready');
   });
 
+  it('RUN-6, I2: is settled and told once where a sweep of the same process finds it too (simulation, seed 1030286)', async () => {
+    const { clock, store, engine, start } = await timed(
+      [{ calls: [{ name: 'work' }] }],
+      {},
+      () => new Promise(() => {}),
+    );
+    const run = await start({ deadline: new Date(clock.now() + MINUTE) });
+    // The database is gone when the deadline passes, until the lease is over.
+    await clock.advance(MINUTE - 1);
+    for (const method of ['transition', 'heartbeat'] as const) store.fail(method, { times: Number.POSITIVE_INFINITY });
+    await clock.advance(2 * MINUTE);
+    store.heal('transition');
+    await engine.recovery.reconcile();
+    store.heal();
+    await clock.advance(MINUTE);
+    expect((await engine.runs.get(run.id)).status).toBe('timed_out');
+    expect(engine.told.filter(({ type }) => type === 'run.timed_out')).toHaveLength(1);
+  });
+
   it('RUN-6: begins nothing that was announced in the moment it passed', async () => {
     const release = signal();
     const calls = { count: 0 };

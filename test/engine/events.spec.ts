@@ -95,7 +95,7 @@ describe('the events of a run', () => {
     });
   });
 
-  it.each([-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '5', null])(
+  it.each([-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '5x', null])(
     'EVT-1: the cursor %p is refused',
     async (after) => {
       const { engine, id } = await completed();

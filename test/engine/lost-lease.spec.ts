@@ -160,6 +160,39 @@ describe('a process that stood still (SIGSTOP)', () => {
     expect(model.requests).toHaveLength(1);
   });
 
+  it.each(['create', 'transition'] as const)(
+    'I1, OWN-2: acts on nothing that it claimed by a %s under its lease before (simulation, seed 1006084)',
+    async (door) => {
+      const [clock, elsewhere] = [new ManualClock(), new ManualClock()];
+      const store = new MemoryRunStore({ clock: () => elsewhere.now() });
+      const connection = new FailingStore(store);
+      const [late, model] = [scriptedModel([{ text: 'late' }]), scriptedModel([{ text: 'done' }])];
+      const first = await engineOver(connection, agent(late), settings, clock);
+      const second = await engineOver(store, agent(model), settings, elsewhere);
+      const claim = connection.hold(door, { after: true });
+      // A run of another process is claimed by a transition.
+      if (door === 'transition') second.worker.pause();
+      const starting = (door === 'create' ? first : second).runs.start({ ...start, runId: 'r' });
+      if (door === 'transition') await starting.then(() => clock.advance(settings.pollMs));
+      await claim.reached;
+      second.worker.resume();
+      // The first process stands still, and the second one takes over.
+      await elsewhere.advance(LEASE_MS * 2);
+      await second.recovery.reconcile();
+      await elsewhere.advance(LEASE_MS);
+      expect(await rowOf(store, 'r')).toMatchObject({ status: 'completed', attempt: 2 });
+      clock.jump(LEASE_MS * 3);
+      await clock.advance(0);
+      expect(first.worker.status().state).toBe('ready');
+      claim.open();
+      await starting;
+      await clock.advance(LEASE_MS);
+      expect(late.requests).toHaveLength(0);
+      expect(model.requests).toHaveLength(1);
+      expect(first.worker.status()).toMatchObject({ state: 'ready', activeRuns: 0 });
+    },
+  );
+
   it('OWN-2: gives up cleanly when another one went on meanwhile (B025)', async () => {
     const { clock, connection, store, first, second, release, id } = await two();
     // The first process stands still; for the others time goes on.

@@ -235,7 +235,7 @@ describe('a transactional tool', () => {
     const { engine, store, clock, entered } = await over((context) => (manager(context).insert('row'), 'booked'));
     store.commitFaults.push('lost');
     const run = await engine.runs.start(start);
-    store.fail('readJournal', { times: 5 });
+    store.fail('load', { times: 5 });
     await clock.advance(60_000);
     expect((await engine.runs.get(run.id)).status).toBe('completed');
     expect(entered).toHaveLength(1);
@@ -395,6 +395,22 @@ describe('a transactional tool', () => {
     expect(await engine.runs.get(run.id)).toMatchObject({ status: 'timed_out' });
     expect(store.rows).toEqual(['row']);
     expect(await entriesOf(store, run.id, 'tool.completed')).toHaveLength(1);
+    expect(engine.worker.status().state).toBe('ready');
+  });
+
+  it('RUN-6, I10: neither does one that passes while a commit whose answer was lost is looked up (simulation, seed 1070239)', async () => {
+    const { engine, store, clock, entered } = await over((context) => (manager(context).insert('row'), 'booked'));
+    store.commitFaults.push('lost');
+    const lookup = store.hold('load');
+    const run = await engine.runs.start({ ...start, maxDuration: 1_000 });
+    await lookup.reached;
+    await clock.advance(1_000);
+    lookup.open();
+    await clock.advance(5_000);
+    expect(await rowOf(store, run.id)).toMatchObject({ status: 'timed_out', totals: { results: 2 } });
+    expect(await entriesOf(store, run.id, 'tool.completed')).toHaveLength(1);
+    expect(store.rows).toEqual(['row']);
+    expect(entered).toHaveLength(1);
     expect(engine.worker.status().state).toBe('ready');
   });
 

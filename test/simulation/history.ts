@@ -72,13 +72,15 @@ class History {
     this.world = new World(plan.seed);
     this.database = new SimDatabase(this.world, plan.isolation);
     this.faults = new FaultTable(plan.faults);
+    const ledger = new Ledger();
     const invariants = new Invariants(
       this.world,
       this.database,
+      ledger,
       (process) => this.engines.get(process)?.worker.workerId,
     );
     const { world, database } = this;
-    this.stage = { world, database, invariants, ledger: new Ledger(), requests: new Map() };
+    this.stage = { world, database, invariants, ledger, requests: new Map() };
     database.onCommit = (commit) => {
       invariants.committed(commit);
       for (const change of commit.commit.changes) {
@@ -328,12 +330,16 @@ class History {
 
   // ---- observers ----
 
-  /** I2: only what is committed is told, each entry once and in order. */
+  /**
+   * I2: only what is committed is told, each entry once, those of an attempt in order. What an attempt committed before
+   * it stood still may be told after what its successor did.
+   */
   private observe({ name, world }: SimProcess, { runId, sequence, type }: LifecycleEvent): void {
     world.note(`${name} tells ${runId} ${sequence} ${type}`);
-    const stored = this.stage.invariants.of(runId).types[sequence - 1];
+    const { types, attempts } = this.stage.invariants.of(runId);
+    const stored = types[sequence - 1];
     world.require(stored === type, 'I2', `${name} tells ${type} as entry ${sequence} of run ${runId}: it is ${stored}`);
-    const key = `${name}/${runId}`;
+    const key = `${name}/${runId}/${attempts[sequence - 1]}`;
     world.require(
       (this.told.get(key) ?? 0) < sequence,
       'I2',

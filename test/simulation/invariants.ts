@@ -7,6 +7,7 @@ import type { RunRecord } from '../../lib/contracts/run.js';
 import { isSettled } from '../../lib/contracts/run-status.js';
 import type { ImageChange, JournalRow } from '../../lib/stores/in-memory/tables.js';
 import type { Commit, SimDatabase } from './sim-database.js';
+import type { Ledger } from './ledger.js';
 import type { World } from './world.js';
 
 export interface CallAudit {
@@ -17,8 +18,8 @@ export interface CallAudit {
   state: 'ready' | 'gated' | 'started' | 'uncertain' | 'done';
   /** Of its last intent. */
   attempt: number;
-  /** How often a person or a probe said that nothing had happened. */
-  notHappened: number;
+  /** Executions of which a person or a probe said that nothing had happened. */
+  excused: number;
   /** Output of a method that returned. */
   output: unknown;
   completed: boolean;
@@ -26,6 +27,8 @@ export interface CallAudit {
 
 export interface RunAudit {
   types: JournalEntry['type'][];
+  /** The attempt that each entry was written by or under. */
+  attempts: number[];
   settledBy: string | null;
   isAgain: boolean;
   model: { key: string; attempt: number } | null;
@@ -87,6 +90,7 @@ export class Invariants {
   constructor(
     private readonly world: World,
     private readonly database: SimDatabase,
+    private readonly ledger: Pick<Ledger, 'entries'>,
     /** The worker of a process, as it names itself. */
     private readonly workerOf: (process: string) => string | undefined,
   ) {}
@@ -96,6 +100,7 @@ export class Invariants {
     if (!audit) {
       audit = {
         types: [],
+        attempts: [],
         settledBy: null,
         isAgain: false,
         model: null,
@@ -134,6 +139,7 @@ export class Invariants {
     let attempt = before?.attempt ?? 0;
     for (const entry of entries) {
       audit.types.push(entry.type);
+      audit.attempts.push(row.attempt);
       if (entry.type === 'run.started' || entry.type === 'run.resumed') {
         this.claim(runId, entry, before);
         ({ owner, attempt } = entry);
@@ -231,18 +237,18 @@ export class Invariants {
           policy: recovery,
           state: approval || questions ? 'gated' : 'ready',
           attempt: 0,
-          notHappened: 0,
+          excused: 0,
           output: undefined,
           completed: false,
         }));
         for (const call of audit.turn) audit.calls.set(call.key, call);
         return;
       default:
-        this.ofCall(audit, entry, about);
+        this.ofCall(runId, audit, entry, about);
     }
   }
 
-  private ofCall(audit: RunAudit, entry: JournalEntry, about: string): void {
+  private ofCall(runId: string, audit: RunAudit, entry: JournalEntry, about: string): void {
     const { world } = this;
     if (!('key' in entry) || entry.key === null) return;
     const call = audit.calls.get(entry.key);
@@ -284,7 +290,7 @@ export class Invariants {
           entry.type === 'tool.probed' ? entry.result === 'happened' : !('notHappened' in entry.resolution);
         if (isOver) return this.done(call, named);
         if (entry.type === 'tool.probed' && entry.result === 'unknown') return;
-        call.notHappened += 1;
+        call.excused = this.ledger.entries(`${runId}/${entry.key}`);
         call.state = 'ready';
         return;
       }

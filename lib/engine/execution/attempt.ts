@@ -85,6 +85,8 @@ export abstract class Attempt {
     readonly ports: EnginePorts,
     private readonly fold: JournalFold,
     { run, agent, state, inboxWaiting }: Claimed,
+    /** Of the lease that the run was claimed under. */
+    private readonly term: number,
     protected readonly hooks: ExecutionHooks,
   ) {
     this.ended = new Promise((resolve) => (this.resolveEnded = resolve));
@@ -96,6 +98,7 @@ export abstract class Attempt {
     this.journal = new RunJournal(ports, { runId: run.id, attempt: run.attempt }, state.sequence, {
       onLanded: (first, entries) => hooks.publisher.committed(run, first, entries),
       canStartEffects: () => this.canStartEffects(),
+      isOver: () => this.phase === 'over',
     });
   }
 
@@ -113,7 +116,7 @@ export abstract class Attempt {
 
   /** Whether something new may begin: checked before every effect. */
   canStartEffects(): boolean {
-    return this.phase === 'acting' && !this.isLeaving && this.hooks.lease.isHeld();
+    return this.phase === 'acting' && !this.isLeaving && this.hooks.lease.isHeld(this.term);
   }
 
   /** Whether a call in flight may do more: during a shutdown too, while the lease lasts. */

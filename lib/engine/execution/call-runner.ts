@@ -143,8 +143,7 @@ export class CallRunner {
   }
 
   /**
-   * The step may have been folded before its commit was refused, and the answer to a commit may have been lost: the
-   * journal is the truth.
+   * The step was folded before its commit was refused: the journal is the truth.
    * @param conflicts how often the transaction met a conflict; null = it was refused otherwise
    */
   private async afterRefusedTransaction(
@@ -155,13 +154,8 @@ export class CallRunner {
   ): Promise<void> {
     const { attempt } = this;
     if (!(await attempt.refold())) return;
-    const begun = attempt.state.calls.filter(({ status }) => status === 'started');
-    const call = begun.find((started) => started.key === key);
-    if (!call) {
-      if (!isByStore) throw error;
-      // It is committed. The calls whose intents came with it were not begun.
-      return attempt.step(begun.map((other) => this.released(other.key)));
-    }
+    const call = attempt.state.calls.find((known) => known.key === key && known.status === 'started');
+    if (!call) throw error;
     // Never the model's business.
     if (conflicts !== null && conflicts < MAX_TRANSACTION_TRIES && attempt.canStartEffects()) {
       attempt.hold(key);

@@ -47,8 +47,8 @@ export class RunExecution extends Attempt {
   private readonly replies = new ReplyRecorder(this);
   private readonly calls = new CallRunner(this);
 
-  constructor(ports: EnginePorts, fold: JournalFold, claimed: Claimed, hooks: ExecutionHooks) {
-    super(ports, fold, claimed, hooks);
+  constructor(ports: EnginePorts, fold: JournalFold, claimed: Claimed, term: number, hooks: ExecutionHooks) {
+    super(ports, fold, claimed, term, hooks);
     this.begun = claimed.begun;
   }
 

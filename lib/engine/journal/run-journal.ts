@@ -3,7 +3,7 @@ import type { Clock, IdSource } from '../../contracts/ports/system.port.js';
 import type { AppendRequest, RunStore, ToolTransaction } from '../../contracts/ports/run-store.port.js';
 import type { RunTotals } from '../../contracts/run.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
-import { failureOf, storePause } from '../failure.js';
+import { failureOf, storePause, untilAnswered } from '../failure.js';
 
 /**
  * What one step brings: results that must not be lost, and intents that are only worth something while the attempt may
@@ -35,6 +35,8 @@ export interface JournalHooks {
   onLanded(firstSequence: number, entries: readonly JournalEntry[]): void;
   /** Whether the attempt may still begin something. */
   canStartEffects(): boolean;
+  /** Whether it has ended in this process. */
+  isOver(): boolean;
 }
 
 interface Queued extends StepEntries {
@@ -110,19 +112,36 @@ export class RunJournal {
     return done;
   }
 
-  /** Appends inside a tool's transaction and commits it. */
+  /**
+   * Appends inside a tool's transaction and commits it. A commit whose answer is lost is looked up before anything else
+   * is written: until then nobody knows which sequence is next.
+   * @throws what the store refused it with; nothing was written then
+   */
   commitThrough(transaction: ToolTransaction, step: StepEntries): Promise<void> {
     const entries = [...step.results, ...step.intents];
     return this.alone(async () => {
       try {
         await transaction.commit(this.request(entries, step.totalsAfterIntents));
       } catch (error) {
-        this.dropped.turn += turnsOf(step);
-        this.dropped.results += step.results.length;
-        throw error;
+        if (failureOf(error) !== 'unavailable' || !(await this.wasCommitted(transaction, entries))) {
+          this.dropped.turn += turnsOf(step);
+          this.dropped.results += step.results.length;
+          throw error;
+        }
       }
       this.landed(entries);
     });
+  }
+
+  /** Ends the transaction, so that it cannot commit any more, then asks until the store answers. */
+  private async wasCommitted(transaction: ToolTransaction, entries: readonly JournalEntry[]): Promise<boolean> {
+    await transaction.rollback().catch(() => undefined);
+    const answer = await untilAnswered(
+      this.ports,
+      () => this.storedAfter(entries),
+      () => this.hooks.isOver(),
+    );
+    return answer?.attempt === this.run.attempt && answer.isStored;
   }
 
   /** Entries that another transaction of this attempt wrote: settle, suspend, back off. */
@@ -209,12 +228,16 @@ export class RunJournal {
 
   /** Whether the journal already reaches beyond a batch; null when the store does not answer. */
   private async isStored(entries: readonly JournalEntry[]): Promise<boolean | null> {
-    try {
-      const stored = await this.ports.store.load(this.run.runId);
-      return stored !== null && stored.run.sequence >= this.lastSequence + entries.length;
-    } catch {
-      return null;
-    }
+    return this.storedAfter(entries).then(
+      ({ isStored }) => isStored,
+      () => null,
+    );
+  }
+
+  private async storedAfter(entries: readonly JournalEntry[]): Promise<{ isStored: boolean; attempt: number }> {
+    const stored = await this.ports.store.load(this.run.runId);
+    const { sequence = 0, attempt = 0 } = stored?.run ?? {};
+    return { isStored: sequence >= this.lastSequence + entries.length, attempt };
   }
 
   private request(entries: JournalEntry[], totals: RunTotals): AppendRequest {

@@ -22,7 +22,11 @@ async function journalOver() {
     { store, clock, ids: { id: () => 'id', random: () => 1 } },
     { runId: run.id, attempt: 1 },
     run.sequence,
-    { onLanded: (first, entries) => void landed.push([first, entries.length]), canStartEffects: () => may.act },
+    {
+      onLanded: (first, entries) => void landed.push([first, entries.length]),
+      canStartEffects: () => may.act,
+      isOver: () => false,
+    },
   );
   return { clock, inner, store, journal, landed, may, runId: run.id };
 }
@@ -69,7 +73,10 @@ describe("a running attempt's journal", () => {
 
   it('RUN-6: nor what a refused transaction of a tool would have counted (simulation, seed 11053)', async () => {
     const { journal } = await journalOver();
-    const refusing = { commit: () => Promise.reject(new StoreUnavailableError('gone')) } as unknown as ToolTransaction;
+    const refusing = {
+      commit: () => Promise.reject(new StoreUnavailableError('gone')),
+      rollback: () => Promise.resolve(),
+    } as unknown as ToolTransaction;
     const after = { ...totalsOf(2), turn: 3 };
     const refused = journal.commitThrough(refusing, step(['a'], ['b'], [totalsOf(2), after]));
     const waiting = journal.totalsInTurn(after);
