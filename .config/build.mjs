@@ -46,56 +46,73 @@ function run(script, ...args) {
   if (status !== 0) throw new Error(`The build failed in: ${path.basename(script)} ${args.join(' ')}`);
 }
 
-/** Removes what an earlier build left behind for a source that is gone, so that it is neither loaded nor published. */
-function prune(outDir, sources) {
-  for (const file of fs.readdirSync(outDir, { recursive: true, encoding: 'utf8' })) {
-    const source = file.replace(/(?:\.d\.ts|\.js)$/, '.ts');
-    if (source !== file && !fs.existsSync(path.join(root, sources, source))) fs.rmSync(path.join(outDir, file));
-  }
-}
-
 /**
- * One declaration file for each entry point, plus what entry points share: what no entry point exports has no typings.
- * Both formats get the same files, and each format's package.json says what they are.
+ * Writes one package: for each entry point, in both formats, its JavaScript and its declarations, and beside them what
+ * entry points share. So a class is the same through each of them, and what none of them exports has no typings.
  */
-async function rollUpTypes(folder) {
-  const dist = path.join(folder, 'dist');
-  const { exports } = JSON.parse(fs.readFileSync(path.join(folder, 'package.json'), 'utf8'));
-  const names = Object.values(exports).flatMap((entry) => (entry.import ? path.basename(entry.import.types) : []));
-  const bundle = await rollup({
-    input: Object.fromEntries(names.map((name) => [path.basename(name, '.d.ts'), path.join(dist, 'types', name)])),
-    external: (id) => !/^[./]/.test(id) && !path.isAbsolute(id),
-    plugins: [dts()],
-    // A base class that no entry point exports is not for hosts to name. Whatever else is odd fails the build.
-    onwarn: (warning) => {
-      if (!warning.message.includes('private shared type exports')) throw new Error(warning.message);
-    },
-  });
-  for (const format of ['esm', 'cjs']) {
-    const dir = path.join(dist, format);
-    for (const file of fs.readdirSync(dir).filter((name) => name.endsWith('.d.ts'))) fs.rmSync(path.join(dir, file));
-    await bundle.write({ dir, entryFileNames: '[name].d.ts', chunkFileNames: 'shared-[hash].d.ts' });
+async function bundle(folder) {
+  const at = (...parts) => path.join(root, folder, ...parts);
+  const { exports } = JSON.parse(fs.readFileSync(at('package.json'), 'utf8'));
+  const names = Object.values(exports).flatMap((entry) =>
+    entry.import ? path.basename(entry.import.default, '.js') : [],
+  );
+  const written = { esm: [], cjs: ['package.json'] };
+  for (const [extension, plugins] of [
+    ['.js', []],
+    ['.d.ts', [dts()]],
+  ]) {
+    const modules = await rollup({
+      input: Object.fromEntries(names.map((name) => [name, at('dist/modules', `${name}${extension}`)])),
+      external: (id) => !id.startsWith('.') && !path.isAbsolute(id),
+      plugins,
+      onwarn: refuse,
+    });
+    for (const [name, format] of [
+      ['esm', 'es'],
+      ['cjs', extension === '.js' ? 'cjs' : 'es'],
+    ]) {
+      const { output } = await modules.write({
+        dir: at('dist', name),
+        format,
+        entryFileNames: `[name]${extension}`,
+        chunkFileNames: `shared-[hash]${extension}`,
+        hoistTransitiveImports: false,
+        interop: 'auto',
+        esModule: true,
+        // As TypeScript writes it: a host that was compiled to CommonJS gets the peers that it requires itself.
+        dynamicImportInCjs: false,
+      });
+      written[name].push(...output.map(({ fileName }) => fileName));
+    }
+    await modules.close();
   }
-  await bundle.close();
+  fs.writeFileSync(at('dist/cjs/package.json'), '{ "type": "commonjs" }\n');
+  for (const [name, files] of Object.entries(written)) {
+    for (const file of fs.readdirSync(at('dist', name))) {
+      if (!files.includes(file)) fs.rmSync(at('dist', name, file), { recursive: true });
+    }
+  }
 }
 
-/** Both formats of one package: a JavaScript file for each source, declarations for each entry point. */
-async function buildPackage(folder, config, sources) {
-  const dist = path.join(root, folder, 'dist');
-  for (const format of ['esm', 'cjs']) {
-    run('typescript/bin/tsc', '-p', `.config/${config}${format}.json`);
-    prune(path.join(dist, format), sources);
-  }
-  prune(path.join(dist, 'types'), sources);
-  await rollUpTypes(path.join(root, folder));
-  fs.writeFileSync(path.join(dist, 'cjs/package.json'), '{ "type": "commonjs" }\n');
+/** Whatever is odd fails the build, but for two things that are meant. */
+function refuse(warning) {
+  // The helper that TypeScript writes for decorators asks for `this`.
+  if (warning.code === 'THIS_IS_UNDEFINED') return;
+  // A base class that no entry point exports is not for hosts to name.
+  if (warning.message.includes('private shared type exports')) return;
+  throw new Error(warning.message);
 }
 
 async function build() {
   const startedAt = new Date();
   fs.rmSync(stamp, { force: true });
-  await buildPackage('.', 'tsconfig.', 'lib');
-  await buildPackage('packages/contract', 'tsconfig.contract-', 'packages/contract/lib');
+  for (const [folder, config] of [
+    ['.', 'package'],
+    ['packages/contract', 'contract'],
+  ]) {
+    run('typescript/bin/tsc', '-p', `.config/tsconfig.${config}.json`);
+    await bundle(folder);
+  }
   if (fs.existsSync(path.join(root, 'sample-app/src/main.ts'))) run('@nestjs/cli/bin/nest.js', 'build');
   // A source that changed while we compiled makes this build stale, so the stamp carries the start time.
   fs.writeFileSync(stamp, '');

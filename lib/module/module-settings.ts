@@ -100,7 +100,10 @@ function orNever(time: Field<number>): Field<number | null> {
  * From the host's options to what the engine and the jobs run on. Pure: whatever is wrong becomes a problem, and
  * `onModuleInit` throws them all together with those of the registrations.
  */
-export function resolveSettings(given: AgentRunsModuleOptions, structure: AgentRunsModuleStructure): ModuleSettings {
+export async function resolveSettings(
+  given: AgentRunsModuleOptions,
+  structure: AgentRunsModuleStructure,
+): Promise<ModuleSettings> {
   const problems = new ProblemList();
   const subject = 'AgentRunsModule options';
   const options = readOptions(OPTIONS, given, { subject, prefix: '', refused: STRUCTURAL }, problems);
@@ -109,9 +112,13 @@ export function resolveSettings(given: AgentRunsModuleOptions, structure: AgentR
     recovery = worker,
     trigger,
   } = readOptions(STRUCTURE, structure, { subject, prefix: '' }, problems);
-  const schedule = (name: 'reconcileEvery' | 'backoffEvery' | 'expireEvery', fallback: Duration): JobSchedule => {
+  const schedule = async (
+    name: 'reconcileEvery' | 'backoffEvery' | 'expireEvery',
+    fallback: Duration,
+  ): Promise<JobSchedule> => {
     const time: JobTime = options[name] ?? fallback;
-    return problems.attempt(() => parseJobSchedule(time, name)) ?? { everyMs: parseDuration(fallback, name) };
+    const parsed = await problems.attemptAsync(() => parseJobSchedule(time, name));
+    return parsed ?? { everyMs: parseDuration(fallback, name) };
   };
   return {
     problems,
@@ -119,9 +126,9 @@ export function resolveSettings(given: AgentRunsModuleOptions, structure: AgentR
     models: checkModels(options.models, problems),
     defaults: options.defaults ?? {},
     schedules: {
-      reconcile: schedule('reconcileEvery', '30s'),
-      backoff: schedule('backoffEvery', '5s'),
-      expire: schedule('expireEvery', '1m'),
+      reconcile: await schedule('reconcileEvery', '30s'),
+      backoff: await schedule('backoffEvery', '5s'),
+      expire: await schedule('expireEvery', '1m'),
     },
     jobs: trigger !== false && recovery,
     trigger: trigger === false ? undefined : trigger,

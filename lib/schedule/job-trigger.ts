@@ -1,4 +1,3 @@
-import { CronJob } from 'cron';
 import type { Type } from '@nestjs/common';
 import type { ModuleRef } from '@nestjs/core';
 import type { RunJob } from './run-job.js';
@@ -10,15 +9,6 @@ export interface JobTrigger {
   start(jobs: readonly RunJob[]): void;
   /** Idempotent; never throws. */
   stop(): void;
-}
-
-/**
- * The timer behind a job; unref'ed, so that it never keeps the process alive.
- *
- * Calls `job.tick()` by its cron expression, once started.
- */
-export function cronJobOf(job: RunJob, expression: string): CronJob {
-  return CronJob.from({ cronTime: expression, onTick: () => job.tick(), start: false, unrefTimeout: true });
 }
 
 /** Calls `job.tick()` every so often, from now on. */
@@ -36,7 +26,7 @@ export class IntervalTrigger implements JobTrigger {
   start(jobs: readonly RunJob[]): void {
     for (const job of jobs) {
       if ('cron' in job.schedule) {
-        const cronJob = cronJobOf(job, job.schedule.cron);
+        const cronJob = job.schedule.timer(() => void job.tick());
         cronJob.start();
         this.stops.push(() => void cronJob.stop());
       } else {
@@ -99,7 +89,7 @@ export class SchedulerTrigger implements JobTrigger {
   start(jobs: readonly RunJob[]): void {
     for (const job of jobs) {
       if ('cron' in job.schedule) {
-        const cronJob = cronJobOf(job, job.schedule.cron);
+        const cronJob = job.schedule.timer(() => void job.tick());
         // The registry's typing names its own copy of `cron`.
         this.registry.addCronJob(job.name, cronJob);
         this.registered.push({ kind: 'cron', name: job.name });

@@ -1,4 +1,4 @@
-import { validateCronExpression } from 'cron';
+import type { CronJob } from 'cron';
 import type { Clock, EngineLog, IdSource } from '../contracts/ports/system.port.js';
 import { type Duration, LONGEST_TIMER_MS, parseDuration } from '../contracts/duration.js';
 import { InvalidConfigurationError } from '../errors/configuration.errors.js';
@@ -71,16 +71,27 @@ export class RunJob {
 }
 
 /** When a job runs: every so often, or by a cron expression. */
-export type JobSchedule = { readonly everyMs: number } | { readonly cron: string };
+export type JobSchedule = { readonly everyMs: number } | CronSchedule;
+
+export interface CronSchedule {
+  readonly cron: string;
+  /** A timer that is not started yet and never keeps the process alive. */
+  timer(onTick: () => void): CronJob;
+}
 
 /**
+ * `cron` is loaded when the first expression is read.
  * @param value a duration (`30s`, 30000) or a cron expression with five or six fields
  * @throws InvalidConfigurationError when it is neither
  */
-export function parseJobSchedule(value: Duration | string, option: string): JobSchedule {
+export async function parseJobSchedule(value: Duration | string, option: string): Promise<JobSchedule> {
   if (typeof value === 'string' && value.trim().includes(' ')) {
+    const { CronJob, validateCronExpression } = await import('cron');
     const { valid, error } = validateCronExpression(value);
-    if (valid) return { cron: value };
+    if (valid) {
+      const timer = (onTick: () => void) => CronJob.from({ cronTime: value, onTick, start: false, unrefTimeout: true });
+      return { cron: value, timer };
+    }
     throw new InvalidConfigurationError([
       `${option} is ${JSON.stringify(value)}, which is no cron expression: ${error?.message ?? 'unreadable'}.`,
     ]);

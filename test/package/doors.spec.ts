@@ -64,6 +64,22 @@ function packagesBehind(entry: string): string[] {
   return [...packages].sort();
 }
 
+/** What importing a door loads besides Nest, for want of a moment at boot that could wait for it. */
+const LOADED_AT_ONCE = ['canonicalize'];
+
+/** The packages that requiring the root loads in a process that has loaded Nest. */
+function requiredBesideNest(): string[] {
+  const files = evaluate<string[]>(
+    'cjs',
+    `for (const name of ['reflect-metadata', '@nestjs/common', '@nestjs/core']) require(name);
+    const before = new Set(Object.keys(require.cache));
+    require(${JSON.stringify(manifest.name)});
+    process.stdout.write(JSON.stringify(Object.keys(require.cache).filter((file) => !before.has(file))));`,
+  );
+  const names = files.flatMap((file) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1] ?? []);
+  return [...new Set(names)].filter((name) => !name.startsWith('@nestjs/')).sort();
+}
+
 const isOptional = (name: string) => manifest.peerDependenciesMeta[name]?.optional === true;
 const isDeclared = (name: string) => name in manifest.dependencies || name in manifest.peerDependencies;
 
@@ -121,6 +137,13 @@ describe.each(doors)('$specifier', (door: Door) => {
     const behind = [...packagesBehind(door.esm.default), ...packagesBehind(door.esm.types)];
     expect(behind.filter((name) => !isDeclared(name) || (isOptional(name) && !own.includes(name)))).toEqual([]);
   });
+});
+
+it('the root loads no package beside Nest that boot can load when it is needed', () => {
+  const nest = /^(?:@nestjs\/(?:common|core)|reflect-metadata|rxjs)$/;
+  const root = doors.find(({ name }) => name === 'index') as Door;
+  expect(packagesBehind(root.esm.default).filter((name) => !nest.test(name))).toEqual(LOADED_AT_ONCE);
+  expect(requiredBesideNest()).toEqual(LOADED_AT_ONCE);
 });
 
 it.each(['esm', 'cjs'] as const)('no path behind the doors can be loaded (%s)', (format) => {

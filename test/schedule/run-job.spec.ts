@@ -44,11 +44,12 @@ describe('A recovery job', () => {
     expect(runs).toBe(2);
   });
 
-  it.each<[JobSchedule, number]>([
-    [{ everyMs: 1_000 }, 50],
-    [{ everyMs: 60_000 }, 500],
-    [{ cron: '* * * * *' }, 125],
-  ])('CFG-3: begins a little later each time, %j', async (schedule, jitter) => {
+  it.each([
+    ['1s', 50],
+    ['1m', 500],
+    ['* * * * *', 125],
+  ])('CFG-3: begins a little later each time, %s', async (time, jitter) => {
+    const schedule = await parseJobSchedule(time, 'x');
     let runs = 0;
     const { clock, job: turned } = job(async () => void runs++, { random: 0.5, schedule });
     const tick = turned.tick();
@@ -90,21 +91,24 @@ describe('A recovery job', () => {
 });
 
 describe('When a job runs', () => {
-  it('CFG-3: a duration or a cron expression', () => {
-    expect(parseJobSchedule('30s', 'x')).toEqual({ everyMs: 30_000 });
-    expect(parseJobSchedule(250, 'x')).toEqual({ everyMs: 250 });
-    expect(parseJobSchedule('*/10 * * * * *', 'x')).toEqual({ cron: '*/10 * * * * *' });
-    expect([
-      scheduleText({ everyMs: 30_000 }),
-      scheduleText({ everyMs: 1 }),
-      scheduleText({ cron: '* * * * *' }),
-    ]).toEqual(['every 30s', 'every 1ms', 'at * * * * *']);
+  it('CFG-3: a duration or a cron expression', async () => {
+    const everyMinute = await parseJobSchedule('* * * * *', 'x');
+    expect(await parseJobSchedule('30s', 'x')).toEqual({ everyMs: 30_000 });
+    expect(await parseJobSchedule(250, 'x')).toEqual({ everyMs: 250 });
+    expect(everyMinute).toMatchObject({ cron: '* * * * *' });
+    expect([scheduleText({ everyMs: 30_000 }), scheduleText({ everyMs: 1 }), scheduleText(everyMinute)]).toEqual([
+      'every 30s',
+      'every 1ms',
+      'at * * * * *',
+    ]);
   });
 
   it('CFG-3: own timers turn durations and cron expressions, and stop', async () => {
     const turned = [signal(), signal()] as const;
     const { job: often } = job(async () => turned[0].resolve(), { schedule: { everyMs: 1 } });
-    const { job: secondly } = job(async () => turned[1].resolve(), { schedule: { cron: '* * * * * *' } });
+    const { job: secondly } = job(async () => turned[1].resolve(), {
+      schedule: await parseJobSchedule('* * * * * *', 'x'),
+    });
     const ticks: Promise<void>[] = [];
     for (const each of [often, secondly]) {
       // The manual clock never comes by itself: no jitter in this test.

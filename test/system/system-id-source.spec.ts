@@ -18,8 +18,18 @@ describe('The system id source', () => {
     expect([...ids].sort()).toEqual(ids);
   });
 
+  it('goes on in the next millisecond when the counter of one is full, in ascending order over all instances', () => {
+    const at = Date.now() + 10_800_000;
+    jest.spyOn(Date, 'now').mockReturnValue(at);
+    const first = source.id();
+    Object.assign(SystemIdSource, { count: 2 ** 26 - 2 });
+    const ids = [first, new SystemIdSource().id(), source.id(), new SystemIdSource().id()];
+    expect(ids.map((id) => parseInt(id.replace('-', '').slice(0, 12), 16) - at)).toEqual([0, 0, 1, 1]);
+    expect([...ids].sort()).toEqual(ids);
+  });
+
   it('carries the time of its making', () => {
-    const at = Date.now() + 7_200_000;
+    const at = Date.now() + 14_400_000;
     jest.spyOn(Date, 'now').mockReturnValue(at);
     expect(parseInt(source.id().replace('-', '').slice(0, 12), 16)).toBe(at);
   });

@@ -14,7 +14,7 @@ import type {
 import { RUN_STATUSES, type RunStatus } from '../../contracts/run-status.js';
 import { RUN_SUMMARY_PROPERTIES, type RunRecord, type RunSummary } from '../../contracts/run.js';
 import { decodePayload, detached } from '../codec/payload-codec.js';
-import { answeredRuns, claimableSince, isExpired, leaseOf } from './sweeps.js';
+import { answeredRuns, byAge, byText, claimableSince, isExpired, leaseOf } from './sweeps.js';
 import type { ImageTables, JournalRow } from './tables.js';
 
 /** What a store is asked by people and programs: journals, lists, interactions, metrics. Answers are detached; summaries carry no content. */
@@ -172,14 +172,7 @@ function summaryOf(run: RunRecord): RunSummary {
   ) as unknown as RunSummary;
 }
 
-/** The orders of lists, by bytes: the same on every store. */
-type RunPlace = Places['runs'];
 type AskPlace = Pick<Interaction, 'createdAt' | 'runId' | 'operationKey' | 'ordinal' | 'id'> | Places['interactions'];
-
-/** Older before newer, those of one moment by id. */
-export function byAge(a: RunPlace, b: RunPlace): number {
-  return a.createdAt - b.createdAt || byText(a.id, b.id);
-}
 
 /** Older before newer, those of one moment by run, within a run in call order. */
 export function byAsk(a: AskPlace, b: AskPlace): number {
@@ -188,8 +181,4 @@ export function byAsk(a: AskPlace, b: AskPlace): number {
 
 function placeIn(ask: AskPlace): string {
   return 'place' in ask ? ask.place : interactionPlace(ask);
-}
-
-function byText(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -1,4 +1,5 @@
 import { isOffered } from '../../contracts/agent-definition.js';
+import type { Places } from '../../contracts/page-cursor.js';
 import type {
   DueAnswer,
   DueQuery,
@@ -11,7 +12,6 @@ import type {
 import { isSettled, RUN_STATUSES } from '../../contracts/run-status.js';
 import type { RunRecord } from '../../contracts/run.js';
 import { detached } from '../codec/payload-codec.js';
-import { byAge } from './queries.js';
 import type { ImageTables } from './tables.js';
 
 /** What workers and sweeps ask: heartbeats, candidates, offenders against I11. Plain reads: whatever is found is decided again under its lock. */
@@ -151,4 +151,13 @@ export function claimableSince(tables: ImageTables, run: RunRecord, now: number)
     default:
       return null;
   }
+}
+
+/** Older before newer, those of one moment by id: by bytes, the same on every store. */
+export function byAge(a: Places['runs'], b: Places['runs']): number {
+  return a.createdAt - b.createdAt || byText(a.id, b.id);
+}
+
+export function byText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }

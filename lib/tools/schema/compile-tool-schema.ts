@@ -9,7 +9,6 @@ import {
   validationsOf,
 } from './dto-tool-schema.js';
 import { toJson, type ToolSchema, withoutDialect } from './tool-schema.js';
-import { JsonToolSchema } from './json-tool-schema.js';
 import { describeStandardSchema, StandardToolSchema } from './standard-tool-schema.js';
 
 export interface SchemaRequest {
@@ -58,7 +57,9 @@ async function schemaFor(
   return jsonSchema(side === 'input' ? asObjectSchema(plain) : plain, shown, what);
 }
 
-function jsonSchema(plain: JsonObject, shown: JsonObject | undefined, what: string): ToolSchema {
+async function jsonSchema(plain: JsonObject, shown: JsonObject | undefined, what: string): Promise<ToolSchema> {
+  // Late, because ajv takes longer to load than all of this package.
+  const { JsonToolSchema } = await import('./json-tool-schema.js');
   try {
     const schema = new JsonToolSchema(plain);
     return shown === undefined ? schema : shownAs(schema, shown);

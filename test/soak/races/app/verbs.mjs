@@ -2,7 +2,7 @@
 // in a transaction of its own.
 import { RunRecovery } from 'nestjs-agent-runs';
 // The deciders are not exported to users; the suites of stores and this one share them.
-import * as scenario from '../../../../packages/contract/dist/esm/scenario.js';
+import * as scenario from '../../../../packages/contract/dist/modules/scenario.js';
 
 const SERVICE = [
   'start',
