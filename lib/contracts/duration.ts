@@ -1,7 +1,11 @@
-/** Durations of options: milliseconds as a number, or text such as `250ms`, `1.5s`, `10m`, `2h`, `30d`. */
 import { InvalidConfigurationError } from '../errors/configuration.errors.js';
 
+/**
+ * A length of time in an option: milliseconds as a number, or text such as `250ms`, `1.5s`, `10m`, `2h`, `30d`. At
+ * least 1 ms.
+ */
 export type Duration = number | `${number}${DurationUnit}`;
+/** The units of a {@link Duration}: milliseconds, seconds, minutes, hours, days of 24 hours. */
 export type DurationUnit = 'ms' | 's' | 'm' | 'h' | 'd';
 
 const UNIT_MS: Readonly<Record<DurationUnit, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };

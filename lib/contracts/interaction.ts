@@ -1,6 +1,7 @@
 import type { Actor } from './run.js';
 import type { JsonObject, JsonValue } from './json.js';
 
+/** `approval`: may this call be executed? `question`: what is the answer? */
 export type InteractionKind = 'approval' | 'question';
 /** `used`: an approval that its run has taken up; `cancelled`: withdrawn with its run. */
 export const INTERACTION_STATUSES = [
@@ -14,6 +15,10 @@ export const INTERACTION_STATUSES = [
   'cancelled',
 ] as const;
 
+/**
+ * How far an interaction is. `pending` alone is open; `used` is an approval that its run has taken up, `cancelled` one
+ * that was withdrawn with its run.
+ */
 export type InteractionStatus = (typeof INTERACTION_STATUSES)[number];
 
 /** One question of an interaction. */

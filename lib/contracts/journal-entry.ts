@@ -44,11 +44,7 @@ export interface CallVerdict {
   questions?: Question[];
 }
 
-/**
- * How a reply ended. `stop` and `tool-calls` are the good endings; `pause` is sent back so that the provider
- * can continue the same turn. `length` was truncated at the output limit, `content-filter` and `refusal` were declined.
- * `error` broke off, `other` is a word that is not known, `unknown` is no word at all: these three are failed attempts.
- */
+/** Every word of {@link FinishReason}. */
 export const FINISH_REASONS = [
   'stop',
   'tool-calls',
@@ -60,6 +56,11 @@ export const FINISH_REASONS = [
   'other',
   'unknown',
 ] as const;
+/**
+ * How a reply ended. `stop` and `tool-calls` are the good endings; `pause` is sent back so that the provider
+ * can continue the same turn. `length` was truncated at the output limit, `content-filter` and `refusal` were declined.
+ * `error` broke off, `other` is a word that is not known, `unknown` is no word at all: these three are failed attempts.
+ */
 export type FinishReason = (typeof FINISH_REASONS)[number];
 
 /** An entry about one tool call. */
@@ -268,6 +269,7 @@ export interface JournalFacts {
   'budget.limit_replaced': Budget;
 }
 
+/** The types of journal entries. Later versions may add some; readers ignore what they do not know. */
 export type JournalEntryType = keyof JournalFacts;
 
 /** The entry of a type, or of one of several. */

@@ -1,6 +1,7 @@
 /** The value domain of everything stored: RFC 8259 JSON, as JavaScript values. */
 export type JsonValue = null | boolean | number | string | JsonValue[] | JsonObject;
 
+/** A JSON object. */
 export interface JsonObject {
   [key: string]: JsonValue;
 }

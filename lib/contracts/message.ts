@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from './json.js';
 
+/** Plain text. */
 export interface TextPart {
   type: 'text';
   text: string;
@@ -53,6 +54,7 @@ export interface OpaquePart {
   value: JsonValue;
 }
 
+/** The result of a call, as the model is given it. */
 export interface ToolResultPart {
   type: 'tool-result';
   callId: string;
@@ -75,7 +77,9 @@ export interface ApprovalEdit {
 export type ToolOutcome =
   'success' | 'error' | 'denied' | 'unknown' | 'invalid_arguments' | 'unknown_tool' | 'cancelled' | 'not_executed';
 
+/** What a message of a user may consist of. */
 export type UserPart = TextPart | FilePart;
+/** What a reply of a model may consist of. */
 export type AssistantPart = TextPart | FilePart | ReasoningPart | ToolCallPart | OpaquePart;
 
 interface MessageIdentity {
@@ -84,11 +88,13 @@ interface MessageIdentity {
   providerOptions?: JsonObject;
 }
 
+/** An instruction that stands in the transcript, apart from the instructions of the agent. */
 export interface SystemMessage extends MessageIdentity {
   role: 'system';
   content: string;
 }
 
+/** A message to the model: the prompt, a message that was sent into the run, or a note about earlier runs. */
 export interface UserMessage extends MessageIdentity {
   role: 'user';
   content: UserPart[];
@@ -102,11 +108,13 @@ export interface UserMessage extends MessageIdentity {
   runIds?: string[];
 }
 
+/** A reply of the model. */
 export interface AssistantMessage extends MessageIdentity {
   role: 'assistant';
   content: AssistantPart[];
 }
 
+/** Results of the calls of the reply before it, in call order. */
 export interface ToolMessage extends MessageIdentity {
   role: 'tool';
   content: ToolResultPart[];

@@ -2,8 +2,13 @@ import type { JsonValue } from './json.js';
 import type { ToolOutcome } from './message.js';
 import type { RecoveryPolicy } from './policies.js';
 
+/** `model`: one request to the model with its reply. `tool`: one call of a tool. */
 export type OperationKind = 'model' | 'tool';
 
+/**
+ * How far an operation is. `waiting` for a person, `uncertain` when nobody knows whether it happened, `not_run` when
+ * it was never begun and never will be.
+ */
 export type OperationStatus =
   'waiting' | 'started' | 'completed' | 'failed' | 'denied' | 'uncertain' | 'cancelled' | 'not_run';
 

@@ -22,6 +22,7 @@ export const RUN_STATUSES = [
  */
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
+/** Every phase a run can be in. */
 export const RUN_PHASES = ['queued', 'active', 'suspended', 'settled'] as const;
 
 /** `queued` waits for its session, `active` moves by itself, `suspended` needs a person, `settled` is final. */
@@ -52,6 +53,7 @@ export function statusesOf(phase: RunPhase): RunStatus[] {
   return RUN_STATUSES.filter((status) => PHASE_OF[status] === phase);
 }
 
+/** Whether a run of this status is over: only `retry` (of a failed run) or `restart` move it again. */
 export function isSettled(status: RunStatus): boolean {
   return PHASE_OF[status] === 'settled';
 }

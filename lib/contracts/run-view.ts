@@ -7,6 +7,7 @@ import type { RecoveryPolicy } from './policies.js';
 import type { Attention, RunPhase, RunStatus, WaitReason } from './run-status.js';
 import type { RecordedText } from './text.js';
 
+/** Who executes a run, and until when it is theirs unless they renew it. */
 export interface RunLeaseView {
   owner: string;
   heartbeatAt?: Date;
@@ -84,6 +85,7 @@ export type OperationView = Omit<Operation, 'startedAt' | 'finishedAt'> & {
   finishedAt?: Date;
 };
 
+/** A run with its operations at one moment. */
 export interface RunSnapshot {
   run: Run;
   operations: OperationView[];
@@ -122,6 +124,7 @@ export type StreamedEvent<Event extends { id: unknown } = RunEvent> = Event exte
     }
   : never;
 
+/** What a run may spend and has spent, in tokens. */
 export interface BudgetStatus {
   /** Absent without a limit. */
   maxTotalTokens?: number;
@@ -131,12 +134,14 @@ export interface BudgetStatus {
   grants: { amount: number; by: string; note?: string; at: Date }[];
 }
 
+/** A page of the events of a run. */
 export interface EventPage<Event = RunEvent> {
   events: Event[];
   /** Give it as `after` next. */
   nextCursor: number;
 }
 
+/** An agent that is registered in this process, with all its versions. */
 export interface AgentDescription {
   name: string;
   versions: {
@@ -146,6 +151,7 @@ export interface AgentDescription {
   }[];
 }
 
+/** What the worker of this process does. */
 export interface WorkerStatus {
   state: 'ready' | 'degraded' | 'failed' | 'draining' | 'paused' | 'off';
   workerId: string;

@@ -7,6 +7,10 @@ import type { UsageTotals } from './operation.js';
 /** Version of the journal's form that this package writes; an older engine refuses to run a newer one. */
 export const CONTRACT_VERSION = 1;
 
+/**
+ * `serial`: one run of a session at a time, each sees the messages of those before it. `parallel`: runs do not wait
+ * for each other.
+ */
 export type SessionMode = 'serial' | 'parallel';
 
 /** Flat, indexed, at most 191 characters a value. */
@@ -61,6 +65,7 @@ export interface InterruptRequest {
   journaled: boolean;
 }
 
+/** Why a run failed: one of the {@link ErrorCode}s, and words that may be shown. */
 export interface RunError {
   code: string;
   message: RecordedText;
@@ -168,6 +173,7 @@ export interface SessionRecord {
   startedOrder: number;
 }
 
+/** What a transition changes of a session. */
 export type SessionChange = Partial<Pick<SessionRecord, 'headRunId' | 'latestCompletedRunId' | 'startedOrder'>>;
 
 /** What a list shows: never prompts, arguments, results or output. */
@@ -191,6 +197,7 @@ export const RUN_SUMMARY_PROPERTIES = [
   'finishedAt',
 ] as const satisfies readonly (keyof RunRecord)[];
 
+/** A run as a list shows it: never prompts, arguments, results or output. */
 export type RunSummary = Pick<RunRecord, (typeof RUN_SUMMARY_PROPERTIES)[number]>;
 
 /** Who acts: from the host's authentication, never from a request body. */

@@ -1,7 +1,3 @@
-/**
- * What every store checks in its transactions, with the errors it refuses with. A store reads the rows, and these
- * decide.
- */
 import { IllegalTransitionError } from '../errors/request.errors.js';
 import { BrokenStoreError, FencedError, SequenceConflictError, StoreConflictError } from '../errors/store.errors.js';
 import type { InboxMessage, Interaction } from './interaction.js';

@@ -24,6 +24,7 @@ export type ApprovalRule<Input> = (
   call: Readonly<{ runId: string; callId: string; actor: Actor | null }>,
 ) => boolean | ApprovalRequirement | Promise<boolean | ApprovalRequirement>;
 
+/** What `@AgentTool` takes. */
 export interface AgentToolOptions<
   S extends ToolSchemaSource = ToolSchemaSource,
   R extends RecoveryPolicy = RecoveryPolicy,

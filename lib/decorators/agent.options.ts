@@ -65,6 +65,7 @@ export interface AgentLimits {
  */
 export type ToolReference = string | (abstract new (...args: never[]) => unknown);
 
+/** What `@Agent` takes. */
 export interface AgentOptions extends AgentLimits {
   /** 1-128 characters of `[A-Za-z0-9._:-]`. */
   name: string;

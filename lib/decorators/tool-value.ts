@@ -106,9 +106,13 @@ export interface StandardSchema<Input = unknown, Output = Input> {
   };
 }
 
+/**
+ * What a Standard Schema says about a value: the value it makes of it, or what is wrong (https://standardschema.dev).
+ */
 export type StandardResult<Output> =
   { readonly value: Output; readonly issues?: undefined } | { readonly issues: readonly StandardIssue[] };
 
+/** One thing that is wrong with a value (https://standardschema.dev). */
 export interface StandardIssue {
   readonly message: string;
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;

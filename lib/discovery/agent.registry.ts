@@ -1,4 +1,3 @@
-/** Keeps what was registered (port AgentCatalog). Filled once in `onModuleInit`, fixed from then on. */
 import type { AgentCatalog, AgentDefinition, AgentReference, Offer } from '../contracts/agent-definition.js';
 import { highestVersion } from './dotted-version.js';
 
@@ -9,6 +8,7 @@ export interface RegisteredAgent {
   definition: AgentDefinition;
 }
 
+/** Keeps what was registered (port AgentCatalog). Filled once in `onModuleInit`, fixed from then on. */
 export class AgentRegistry implements AgentCatalog {
   private agents: readonly RegisteredAgent[] = [];
   private definitions: readonly AgentDefinition[] = [];

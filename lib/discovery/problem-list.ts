@@ -1,7 +1,7 @@
-/** Collects what is wrong, so that a boot fails once and says everything. */
 import { AgentRunsError } from '../errors/agent-runs.error.js';
 import type { InvalidConfigurationError } from '../errors/configuration.errors.js';
 
+/** Collects what is wrong, so that a boot fails once and says everything. */
 export class ProblemList {
   private readonly found: string[] = [];
 

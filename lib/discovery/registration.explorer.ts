@@ -1,7 +1,3 @@
-/**
- * Finds agents, tools, probes, observers, guardrail and approval resolver among the providers of the whole application: class, factory and value providers,
- * subclasses included. Reads nothing from controllers; a decorator there is a problem.
- */
 import { Inject, Injectable, Scope } from '@nestjs/common';
 import { SCOPE_OPTIONS_METADATA } from '@nestjs/common/constants.js';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
@@ -47,6 +43,10 @@ export interface BrokenTool {
   name: string | undefined;
 }
 
+/**
+ * Finds agents, tools, probes, observers, guardrail and approval resolver among the providers of the whole application: class, factory and value providers,
+ * subclasses included. Reads nothing from controllers; a decorator there is a problem.
+ */
 @Injectable()
 export class RegistrationExplorer {
   constructor(

@@ -1,4 +1,3 @@
-/** Explores, checks and builds, once, in `onModuleInit`. All problems of one boot come out together. */
 import { Inject, Injectable } from '@nestjs/common';
 import { ApplicationConfig, ExternalContextCreator, ModulesContainer, type NestContainer } from '@nestjs/core';
 import type { ApprovalResolver, InputGuardrail, RunObserver } from '../contracts/ports/host.port.js';
@@ -21,6 +20,7 @@ export interface Registration {
   approvalResolver: ApprovalResolver | null;
 }
 
+/** Explores, checks and builds, once, in `onModuleInit`. All problems of one boot come out together. */
 @Injectable()
 export class RegistrationService {
   constructor(

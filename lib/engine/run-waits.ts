@@ -1,7 +1,3 @@
-/**
- * Runs whose own code waits for another run in this process. They take no slot meanwhile: otherwise as many of them as
- * there are slots would wait for runs that nobody can execute.
- */
 import type { RunScope, ScopedCall } from '../contracts/ports/system.port.js';
 import { InvalidRequestError, TooManyPendingError } from '../errors/request.errors.js';
 

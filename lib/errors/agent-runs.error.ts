@@ -1,7 +1,12 @@
 const BRAND = Symbol.for('nestjs-agent-runs:error');
 
+/**
+ * Who must act: the developer (`configuration`, at boot), the caller (`request`), nobody yet (`run`: recorded in the
+ * run), the machine (`store`).
+ */
 export type ErrorFamily = 'configuration' | 'request' | 'run' | 'store';
 
+/** What an error carries besides its message. */
 export interface AgentRunsErrorOptions {
   /** Chosen facts that may be shown to a caller. */
   details?: Record<string, unknown>;
@@ -102,6 +107,8 @@ export const HTTP_STATUS_OF = {
   FENCED: 500,
 } as const;
 
+/** The code of an error. The list is closed; docs/errors.md says about each what to do. */
 export type ErrorCode = keyof typeof HTTP_STATUS_OF;
 
+/** Every code an error of this package can have. */
 export const ERROR_CODES = Object.keys(HTTP_STATUS_OF) as readonly ErrorCode[];

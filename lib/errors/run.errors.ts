@@ -15,6 +15,7 @@ export class InvalidToolArgumentsError extends RunError {
   readonly code = 'INVALID_ARGUMENTS';
 }
 
+/** What is known about a failed model request. */
 export interface ModelCallFacts {
   /** HTTP status; absent when there was no answer. */
   status?: number;

@@ -3,6 +3,7 @@ import { MetadataScanner, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { MetadataAccessor } from '../decorators/metadata.accessor.js';
 import { InvalidConfigurationError } from '../errors/configuration.errors.js';
 
+/** What `AgentRunsModule.forFeature` takes. */
 export interface AgentRunsFeatureOptions {
   /** Classes with `@AgentTool` methods. */
   tools?: Type[];

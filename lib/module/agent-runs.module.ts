@@ -33,6 +33,10 @@ import { refuseStartsBeforeDiscovery } from './process-life.js';
 import { type ModuleSettings, resolveSettings } from './module-settings.js';
 import { NestEngineLog } from './nest-engine-log.js';
 
+/**
+ * What `AgentRunsModule.forRootAsync` takes: values from a factory (exactly one of `useFactory`, `useClass`,
+ * `useExisting`), structure beside it.
+ */
 export type AgentRunsAsyncOptions = ConfigurableModuleAsyncOptions<
   AgentRunsModuleOptions,
   keyof AgentRunsOptionsFactory

@@ -1,4 +1,3 @@
-/** What can be wrong with the application around this module. */
 import type { InjectionToken } from '@nestjs/common';
 import type { ModulesContainer } from '@nestjs/core';
 import { RunStore } from '../contracts/ports/run-store.port.js';

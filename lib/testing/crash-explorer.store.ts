@@ -1,9 +1,3 @@
-/**
- * Any store, with a word before and after each of its commits: for tests that end the process exactly there, or make exactly that commit fail, and see
- * whether everything is found right afterwards. It changes nothing about the store behind it and keeps its whole contract.
- *
- *     new CrashExplorer(store, { before: ({ number }) => number === 7 && process.kill(process.pid, 'SIGKILL') })
- */
 import type { JournalEntry } from '../contracts/journal-entry.js';
 import {
   RunStore,
@@ -45,6 +39,7 @@ export interface StoreCommit {
   readonly entries: readonly JournalEntry[];
 }
 
+/** What is called before and after each commit of a {@link CrashExplorer}. */
 export interface CommitHooks {
   /**
    * Nothing of it is durable. For `create` and `transition` the store's transaction is open, for `tool` also the tool's own rows are in it. Synchronous;
@@ -55,6 +50,12 @@ export interface CommitHooks {
   after?(commit: StoreCommit): unknown;
 }
 
+/**
+ * Any store, with a word before and after each of its commits: for tests that end the process exactly there, or make exactly that commit fail, and see
+ * whether everything is found right afterwards. It changes nothing about the store behind it and keeps its whole contract.
+ *
+ *     new CrashExplorer(store, { before: ({ number }) => number === 7 && process.kill(process.pid, 'SIGKILL') })
+ */
 export class CrashExplorer extends RunStore {
   private begun = 0;
 

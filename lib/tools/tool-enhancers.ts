@@ -1,8 +1,3 @@
-/**
- * The guards, pipes, interceptors and filters of a tool method, such that none is lost. Nest's context creator looks enhancer classes up among the
- * injectables of a module and silently leaves out those it does not find there, which depends on how the provider was registered and on the version of Nest.
- * Whatever it would leave out is made here, in the module of the provider, and handed over as an instance.
- */
 import 'reflect-metadata';
 import { Scope, type Type } from '@nestjs/common';
 import {
@@ -44,6 +39,11 @@ interface ModuleLookup {
   getContextModuleKey?(classRef: unknown): string;
 }
 
+/**
+ * The guards, pipes, interceptors and filters of a tool method, such that none is lost. Nest's context creator looks enhancer classes up among the
+ * injectables of a module and silently leaves out those it does not find there, which depends on how the provider was registered and on the version of Nest.
+ * Whatever it would leave out is made here, in the module of the provider, and handed over as an instance.
+ */
 export class ToolEnhancerResolver {
   private readonly created = new Map<Module, Map<unknown, Promise<unknown>>>();
 

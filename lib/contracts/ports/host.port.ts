@@ -3,6 +3,7 @@ import type { Actor } from '../run.js';
 import type { Message } from '../message.js';
 import type { JsonObject } from '../json.js';
 
+/** A call, or a request of a method, that needs an approval. */
 export interface ApprovalToResolve {
   runId: string;
   sessionId: string | null;
@@ -22,6 +23,7 @@ export interface ApprovalToResolve {
   actor: Actor | null;
 }
 
+/** What an {@link ApprovalResolver} decided. */
 export interface ApprovalResolution {
   decision: 'approve' | 'deny';
   /** Who or what decided, for the journal. */
@@ -42,6 +44,7 @@ export interface ApprovalResolver {
   resolve(asked: ApprovalToResolve): ApprovalResolution | null | Promise<ApprovalResolution | null>;
 }
 
+/** What an {@link InputGuardrail} looks at: messages that are not stored yet. */
 export interface ScreenedInput {
   kind: 'prompt' | 'steering';
   agent: string;
@@ -69,6 +72,7 @@ export interface InputGuardrail {
   screen(input: ScreenedInput): InputVerdict | Promise<InputVerdict>;
 }
 
+/** A journal entry as a {@link RunObserver} gets it: what happened, without content. */
 export interface LifecycleEvent {
   runId: string;
   sequence: number;

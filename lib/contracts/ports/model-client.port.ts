@@ -3,6 +3,7 @@ import type { JsonObject } from '../json.js';
 import type { AssistantPart, Message } from '../message.js';
 import type { Usage } from '../operation.js';
 
+/** A tool as the model is told of it. */
 export interface ModelToolSpec {
   name: string;
   description: string;
@@ -27,6 +28,7 @@ export interface ModelSettings {
 /** Whether the model may call tools: as it likes, not at all, at least one, or the one that is named. */
 export type ToolChoice = 'auto' | 'none' | 'required' | { tool: string };
 
+/** One request to a model: the whole conversation, and what the model may do. */
 export interface ModelRequest {
   instructions: string;
   /**
@@ -53,8 +55,10 @@ export interface ModelReplyCall {
   providerOptions?: JsonObject;
 }
 
+/** A part of a reply. Calls are still as the model gave them. */
 export type ModelReplyPart = Exclude<AssistantPart, { type: 'tool-call' }> | ModelReplyCall;
 
+/** What a model answered. */
 export interface ModelReply {
   content: ModelReplyPart[];
   /**

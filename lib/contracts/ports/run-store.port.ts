@@ -72,6 +72,10 @@ export type CreateDecision =
   | { do: 'insert'; run: RunRecord; entries: JournalEntry[]; totals: RunTotals; session: SessionRecord | null }
   | { do: 'return'; run: RunRecord };
 
+/**
+ * A run that shall be stored. The decider says whether it is, once the store has locked the session and looked for
+ * earlier runs.
+ */
 export interface CreateRequest {
   runId: string;
   sessionId: string | null;
@@ -92,6 +96,7 @@ export interface CreateRequest {
   onVisible?: () => void;
 }
 
+/** The run that was stored, or that was there already. */
 export interface CreateResult {
   run: RunRecord;
   /** False: an existing run is returned. */
@@ -137,6 +142,7 @@ export interface LockedRun {
   nextInSession: RunRecord | null;
 }
 
+/** A change of a run with the entries that tell of it. */
 export interface RunWrite {
   change: RunChange;
   entries: JournalEntry[];
@@ -161,10 +167,12 @@ export interface RunWrites {
   inbox?: InboxMessage[];
 }
 
+/** What a transition writes, and what it answers its caller. */
 export interface TransitionDecision<T> extends RunWrites {
   result: T;
 }
 
+/** A change of a run by whoever holds the lock of its row. */
 export interface TransitionRequest<T> {
   runId: string;
   /** Lock the session before the run and show it. Needed whenever the run may settle. Default false. */
@@ -183,11 +191,16 @@ export interface TransitionRequest<T> {
   decide: (locked: LockedRun) => TransitionDecision<T>;
 }
 
+/**
+ * What became of a transition. `busy`: `skipLocked` was given and another transaction holds the run; nothing was
+ * written.
+ */
 export type TransitionResult<T> =
   | { outcome: 'done'; result: T; /** As after the write. */ run: RunRecord }
   | { outcome: 'not_found' }
   | { outcome: 'busy' };
 
+/** What a worker asks with each poll. */
 export interface DueQuery {
   /** What the asking worker can execute; empty = nothing claimable is returned. */
   offers: readonly Offer[];
@@ -201,6 +214,7 @@ export interface DueQuery {
   held: readonly string[];
 }
 
+/** What others may have done to a run that the asking worker executes. */
 export interface HeldRunState {
   id: string;
   status: RunStatus;
@@ -211,6 +225,7 @@ export interface HeldRunState {
   hasInbox: boolean;
 }
 
+/** What a worker may claim, and what became of the runs it holds. */
 export interface DueAnswer {
   now: number;
   /**
@@ -222,6 +237,7 @@ export interface DueAnswer {
   held: HeldRunState[];
 }
 
+/** What a recovery sweep asks. */
 export interface OverdueQuery {
   /** What all live workers offer. */
   liveOffers: readonly Offer[];
@@ -254,6 +270,7 @@ export interface OverdueAnswer {
   expiredInteractions: string[];
 }
 
+/** A sign of life of a worker. It renews the lease of all runs the worker holds. */
 export interface WorkerBeat {
   workerId: string;
   /** Ms from the store's now. */
@@ -262,6 +279,7 @@ export interface WorkerBeat {
   offers: readonly Offer[];
 }
 
+/** A worker as the store knows it. Times are epoch ms by the store's clock. */
 export interface WorkerRecord {
   id: string;
   startedAt: number;
@@ -291,16 +309,19 @@ interface PageQuery {
   limit: number;
 }
 
+/** Which runs a list shows; all conditions must hold, an absent one holds always. */
 export interface ListQuery extends PageQuery {
   statuses?: readonly RunStatus[];
 }
 
+/** A page of a list. */
 export interface Page<T> {
   items: T[];
   /** Absent on the last page. */
   nextCursor?: string;
 }
 
+/** Which interactions a list shows; all conditions must hold, an absent one holds always. */
 export interface InteractionQuery extends PageQuery {
   statuses?: readonly InteractionStatus[];
   kind?: InteractionKind;

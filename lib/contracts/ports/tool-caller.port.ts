@@ -41,8 +41,10 @@ export interface ToolContext {
   step<T>(key: string, work: () => T | Promise<T>, options?: { recovery?: StepRecovery }): Promise<JsonOf<T>>;
 }
 
+/** What may be done about a step that was interrupted. See {@link RecoveryPolicy}. */
 export type StepRecovery = Extract<RecoveryPolicy, 'manual' | 'idempotent' | 'safe'>;
 
+/** What a tool asks a person to approve. */
 export interface ApprovalRequest {
   reason: string;
   risk?: string;
@@ -53,6 +55,7 @@ export interface ApprovalRequest {
   expiresInMs?: number | null;
 }
 
+/** The approval of a person. */
 export interface ApprovalGiven {
   by: string;
   note?: string;
@@ -84,6 +87,7 @@ export interface ToolEntry {
 
 export type ParsedArguments = { ok: true; input: JsonObject } | { ok: false; problems: string[] };
 
+/** A call that was interrupted, for the `@RecoverTool` method that finds out whether it happened. */
 export interface InterruptedToolCall {
   runId: string;
   operationId: string;
@@ -93,6 +97,7 @@ export interface InterruptedToolCall {
   signal: AbortSignal;
 }
 
+/** What a `@RecoverTool` method found out: see `happened`, `didNotHappen` and `outcomeUnknown`. */
 export type ProbeResult =
   { result: 'happened'; output: unknown } | { result: 'did-not-happen' } | { result: 'unknown' };
 

@@ -1,17 +1,3 @@
-/**
- * A tool's result as the one JSON value that the journal, the model, REST, SSE and a restart see. Follows the rules of
- * `JSON.stringify`, with the differences below; what those rules would silently lose has no form here, because its
- * effect has happened and somebody must look. Never throws, whatever the value's getters, Proxies or `toJSON` do; the
- * copy shares nothing with the original and changes no prototype.
- *
- * | value | becomes | | --- | --- | | `undefined` at the top or in an array, a hole | `null` | | `undefined` as a
- * property | no property | | BigInt | decimal text | | NaN, ±Infinity, an invalid Date | `null`, with a note | | -0 | 0
- * | | Error | `{ name, message }`, its `toJSON`, cause and other properties ignored: they carry requests and keys | |
- * anything else with `toJSON` (Date, URL, Buffer …) | what that returns | | Map, Set, weak collections, promises and
- * thenables, functions, symbols, RegExp, ArrayBuffer, generators and other iterables without properties, Blob, Request,
- * Response; cycles; a throwing getter, Proxy or `toJSON`; deeper or larger than the limits | no form: the path is told
- * |
- */
 import { isExactNumber, type JsonObject, type JsonValue } from '../../contracts/json.js';
 import { INEXACT_NUMBER, jsonStringBytes, MAX_JSON_DEPTH, type PathStep, pathText } from './json-domain.js';
 import { recordedText, thrownMessage } from './recorded-error.js';
@@ -40,6 +26,25 @@ export type NormalisedResult =
     }
   | { ok: false; path: string; problem: string };
 
+/**
+ * A tool's result as the one JSON value that the journal, the model, REST, SSE and a restart see. Follows the rules of
+ * `JSON.stringify`, with the differences below; what those rules would silently lose has no form here, because its
+ * effect has happened and somebody must look. Never throws, whatever the value's getters, Proxies or `toJSON` do; the
+ * copy shares nothing with the original and changes no prototype.
+ *
+ * | value | becomes |
+ * | --- | --- |
+ * | `undefined` at the top or in an array, a hole | `null` |
+ * | `undefined` as a property | no property |
+ * | BigInt | decimal text |
+ * | NaN, ±Infinity, an invalid Date | `null`, with a note |
+ * | -0 | 0 |
+ * | Error | `{ name, message }`, its `toJSON`, cause and other properties ignored: they carry requests and keys |
+ * | anything else with `toJSON` (Date, URL, Buffer …) | what that returns |
+ * | Map, Set, weak collections, promises and thenables, functions, symbols, RegExp, ArrayBuffer, generators and other
+ *   iterables without properties, Blob, Request, Response; cycles; a throwing getter, Proxy or `toJSON`; deeper or larger
+ *   than the limits | no form: the path is told |
+ */
 export function normaliseResult(value: unknown, limits: ResultLimits): NormalisedResult {
   const copy = new JsonCopy(limits.maxBytes, limits.maxDepth ?? MAX_JSON_DEPTH, limits.exactNumbers ?? false);
   try {

@@ -1,4 +1,3 @@
-/** Questions as a tool or a model gives them: every problem in words, and nothing but the known fields kept. */
 import { isBlankText, isIdentifier } from '../../contracts/text.js';
 import type { Question } from '../../contracts/interaction.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../contracts/json.js';
@@ -6,6 +5,7 @@ import { schemaProblem } from './answer-schema.js';
 import { normaliseResult } from './normalise-result.js';
 import { firstProblems } from './plain-text.js';
 
+/** Questions as a tool or a model gives them: every problem in words, and nothing but the known fields kept. */
 export type ReadQuestions = { ok: true; questions: Question[] } | { ok: false; problems: string[] };
 
 const MAX_BYTES = 1_048_576;

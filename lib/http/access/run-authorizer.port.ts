@@ -52,6 +52,7 @@ export interface RunFacts {
   metadata: RunMetadata;
 }
 
+/** What an action is about, for a {@link RunAuthorizer}. What the action has nothing to do with is absent. */
 export interface RunResource {
   /**
    * The stored run; for `start` and `read_session` the latest run of the session, null when it has none. Absent for

@@ -6,6 +6,7 @@ import { abortedError, modelCallError } from './model-call-failure.js';
 import { promptToAiSdk } from './prompt-to-ai-sdk.js';
 import { replyFromAiSdk, type MissingFinishReason } from './reply-from-ai-sdk.js';
 
+/** What `aiSdkModel` takes beside the model. */
 export interface AiSdkModelOptions {
   /** Shown in journals and errors, and part of an agent's definition. Default `<provider>:<modelId>`. */
   name?: string;

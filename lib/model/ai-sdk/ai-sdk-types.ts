@@ -1,13 +1,14 @@
-/**
- * The part of the AI SDK's language model interface that is used here, by structure: `LanguageModelV2` (AI SDK 5), `V3` (6) and `V4` (7) objects fit it,
- * from whichever copy of their package. Nothing is imported from an AI SDK package.
- */
 import type { JsonObject, JsonValue } from '../../contracts/json.js';
 import type { ModelSettings } from '../../contracts/ports/model-client.port.js';
 
+/** The specifications of models that are understood: of AI SDK 5, 6 and 7. */
 export type AiSdkSpecification = 'v2' | 'v3' | 'v4';
 
-/** A model as `createOpenAI(…)('gpt-5')` and its like return it. */
+/**
+ * A model as `createOpenAI(…)('gpt-5')` and its like return it: by structure the part that is used here of
+ * `LanguageModelV2`, `V3` and `V4` (https://ai-sdk.dev/providers/community-providers/custom-providers), from whichever
+ * copy of their package. Nothing is imported from an AI SDK package.
+ */
 export interface AiSdkModel {
   readonly specificationVersion: AiSdkSpecification;
   /** e.g. `openai.responses` */

@@ -4,6 +4,7 @@ import type { ModelReplyPart, ModelRequest } from '../../contracts/ports/model-c
 import type { Usage } from '../../contracts/operation.js';
 import type { Message, UserMessage } from '../../contracts/message.js';
 
+/** A call that a scripted step asks for. */
 export interface ScriptedCall {
   name: string;
   /** Default `{}`. */
@@ -15,6 +16,7 @@ export interface ScriptedCall {
   providerOptions?: JsonObject;
 }
 
+/** A failure that a scripted step answers with. */
 export interface ScriptedFailure {
   /** HTTP status; absent for a failure of the network. */
   status?: number;
@@ -47,6 +49,7 @@ export interface ScriptedStep {
   hang?: true | 'deaf';
 }
 
+/** Where in the script a request is. */
 export interface ScriptedPlace {
   /** Of the step in the script, from 0. */
   index: number;
@@ -58,6 +61,7 @@ export interface ScriptedPlace {
 export type Scripted =
   ScriptedStep | ((request: ModelRequest, place: ScriptedPlace) => ScriptedStep | Promise<ScriptedStep>);
 
+/** A script that was found in a prompt. */
 export interface PromptScript {
   steps: ScriptedStep[];
   /** Of the step to play, from 0. */

@@ -1,7 +1,3 @@
-/**
- * A language model for tests and demonstrations: answers by a script, keeps every request, and is as strict about transcripts as the strictest
- * provider. It makes no request, needs no key and always answers the same.
- */
 import type { ModelClient, ModelReply, ModelReplyPart, ModelRequest } from '../../contracts/ports/model-client.port.js';
 import type { Message } from '../../contracts/message.js';
 import { ModelCallError } from '../../errors/run.errors.js';
@@ -18,6 +14,7 @@ import {
 } from './script-step.js';
 import { problemsOf, type TranscriptCheck } from './transcript-problems.js';
 
+/** What `scriptedModel` takes beside the script. */
 export interface ScriptedModelOptions {
   /** Default `scripted`. */
   name?: string;
@@ -47,6 +44,10 @@ export function scriptedModel(script: readonly Scripted[] = [], options: Scripte
   return new ScriptedModel(script, options);
 }
 
+/**
+ * A language model for tests and demonstrations: answers by a script, keeps every request, and is as strict about
+ * transcripts as the strictest provider. It makes no request, needs no key and always answers the same.
+ */
 export class ScriptedModel implements ModelClient {
   readonly name: string;
   /** In order of arrival. */

@@ -1,12 +1,14 @@
-/**
- * What strict providers refuse about a transcript, for tests and for the scripted model: every call is followed at once by its results, in call order (I5),
- * no result without a call, no id twice, no blank text, no lone surrogate. An adapter repairs the last two on the way out, so they can be left unchecked.
- */
 import type { AssistantMessage, Message, ToolResultPart } from '../../contracts/message.js';
 import { isBlankText } from '../../contracts/text.js';
 
+/**
+ * What strict providers refuse about a transcript: a call without its result right after it, or a result without a
+ * call (`results`), an id twice (`ids`), text with nothing to read (`blank`), a lone surrogate (`unicode`). An adapter
+ * repairs the last two on the way out.
+ */
 export type TranscriptCheck = 'results' | 'ids' | 'blank' | 'unicode';
 
+/** Every check that a scripted model can make. */
 export const TRANSCRIPT_CHECKS: readonly TranscriptCheck[] = ['results', 'ids', 'blank', 'unicode'];
 
 /** @returns one sentence per problem, naming the message by its index; empty for a transcript every provider accepts */

@@ -2,6 +2,7 @@ import { type DynamicModule, Module } from '@nestjs/common';
 import { RunStore } from '../../contracts/ports/run-store.port.js';
 import { FileRunStore } from '../../stores/file/file-run.store.js';
 
+/** What `AgentRunsFileModule.forRoot` takes. */
 export interface AgentRunsFileOptions {
   /** A directory of its own, created when missing. On a local disk: network file systems keep no locks to rely on. */
   directory: string;

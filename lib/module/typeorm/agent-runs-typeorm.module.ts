@@ -10,6 +10,7 @@ import { AGENT_RUNS_STORE_CHECK, type StoreCheck } from '../agent-runs-module.to
 import type { ToolContext as OpaqueToolContext } from '../../contracts/ports/tool-caller.port.js';
 import type { StartContext as OpaqueStartContext } from '../../contracts/run-requests.js';
 
+/** What `AgentRunsTypeOrmModule.forRoot` takes. */
 export interface AgentRunsTypeOrmOptions {
   /** The name of the host's data source, as given to `TypeOrmModule.forRoot`. Default `default`. */
   dataSource?: string;
@@ -109,6 +110,7 @@ export interface ToolContext extends OpaqueToolContext {
   manager: EntityManager;
 }
 
+/** What a start is part of; as in the main entry point, with the type of the transaction. */
 export interface StartContext extends OpaqueStartContext {
   /** The host's open transaction: the run exists only if it commits. */
   transaction?: EntityManager;

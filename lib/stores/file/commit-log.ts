@@ -1,9 +1,3 @@
-/**
- * The log a directory grows by: append, flush, then answer. Commits that arrive while a flush is under way share the next one (group commit); a commit
- * alone waits for nobody. When the disk refuses, every commit that is not flushed is taken out of the image again, newest first, before its caller is
- * told: the image never stands for more than the disk does. The log is written at the offset of the last flushed frame, so what a failed flush may have
- * left behind is cut off before the next one.
- */
 import type { FileHandle } from 'node:fs/promises';
 import type { ImageCommit } from '../in-memory/tables.js';
 import { diskError, writeAll } from './disk.js';
@@ -20,6 +14,12 @@ interface Pending {
   reject: (error: Error) => void;
 }
 
+/**
+ * The log a directory grows by: append, flush, then answer. Commits that arrive while a flush is under way share the next one (group commit); a commit
+ * alone waits for nobody. When the disk refuses, every commit that is not flushed is taken out of the image again, newest first, before its caller is
+ * told: the image never stands for more than the disk does. The log is written at the offset of the last flushed frame, so what a failed flush may have
+ * left behind is cut off before the next one.
+ */
 export class CommitLog {
   private queue: Pending[] = [];
   private flushing: Promise<void> | null = null;

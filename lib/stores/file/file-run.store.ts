@@ -1,11 +1,3 @@
-/**
- * A store in one directory for one process: the image of the memory store, and a log on disk that is always ahead of what anybody was told (I2). It holds
- *   lock         who uses the directory (see directory-lock)
- *   format.json  the version of all this
- *   commits.log  every commit since the last compaction
- * Names in it are fixed: no id ever becomes a file name. Files are 0600, a directory it makes is 0700. Workers' leases are not on disk: who opens the
- * directory has it alone, so leases of earlier processes are over by then and their runs can be taken over at once.
- */
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { InvalidConfigurationError } from '../../errors/configuration.errors.js';
@@ -17,6 +9,7 @@ import { CommitLog } from './commit-log.js';
 import { DirectoryLock } from './directory-lock.js';
 import { openLog } from './open-log.js';
 
+/** What {@link FileRunStore} takes. */
 export interface FileRunStoreOptions {
   /** The store's own directory, made (with its parents) where there is none. Relative to the working directory. Not on a network file system. */
   directory: string;
@@ -29,6 +22,14 @@ interface Opened {
   log: CommitLog;
 }
 
+/**
+ * A store in one directory for one process: the image of the memory store, and a log on disk that is always ahead of what anybody was told (I2). It holds
+ *   lock         who uses the directory (see directory-lock)
+ *   format.json  the version of all this
+ *   commits.log  every commit since the last compaction
+ * Names in it are fixed: no id ever becomes a file name. Files are 0600, a directory it makes is 0700. Workers' leases are not on disk: who opens the
+ * directory has it alone, so leases of earlier processes are over by then and their runs can be taken over at once.
+ */
 export class FileRunStore extends ImageRunStore {
   private readonly directory: string;
   private opened: Promise<Opened> | null = null;

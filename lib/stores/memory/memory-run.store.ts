@@ -1,11 +1,8 @@
-/**
- * The store for tests and trials: everything in this process, gone with it. It keeps every promise of the port except durability; what it has said once
- * stays readable after `close`, because nothing else could bring it back.
- */
 import type { ToolTransaction } from '../../contracts/ports/run-store.port.js';
 import type { Written } from '../in-memory/tables.js';
 import { ImageRunStore } from '../in-memory/in-memory-run.store.js';
 
+/** What {@link MemoryRunStore} takes. */
 export interface MemoryRunStoreOptions {
   /** The store's clock, epoch ms. Default: the process clock. */
   clock?: () => number;
@@ -16,6 +13,10 @@ export interface MemoryRunStoreOptions {
   manager?: unknown;
 }
 
+/**
+ * The store for tests and trials: everything in this process, gone with it. It keeps every promise of the port except durability; what it has said once
+ * stays readable after `close`, because nothing else could bring it back.
+ */
 export class MemoryRunStore extends ImageRunStore {
   constructor(private readonly options: MemoryRunStoreOptions = {}) {
     const transactions = options.manager !== undefined;

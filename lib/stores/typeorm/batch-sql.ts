@@ -1,15 +1,14 @@
-/**
- * How the same statement of several programs is one, where transactions share a commit. The statement for many reads the parameters of each from
- * a table that comes as one JSON text: one prepared shape for any number of programs, and the cheapest way to hand over many values on both servers.
- * In it `v.p1`, `v.p2` … stand where the statement for one has its first, second … `?`, and `v.place` tells the programs apart.
- */
 import { toJson } from '../codec/payload-codec.js';
 import type { BatchedStatement, SqlValue } from './program.js';
 
 /** What a parameter is: a `key` is compared with key columns. */
 export type ParameterType = 'key' | 'number' | 'text';
 
-/** How a database says it. */
+/**
+ * How the same statement of several programs is one, where transactions share a commit. The statement for many reads the parameters of each from
+ * a table that comes as one JSON text: one prepared shape for any number of programs, and the cheapest way to hand over many values on both servers.
+ * In it `v.p1`, `v.p2` … stand where the statement for one has its first, second … `?`, and `v.place` tells the programs apart.
+ */
 export interface BatchSql {
   /** FROM item `v` with `place`, `p1`, `p2` …; its one `?` is {@link encodeRows}. */
   given(parameters: readonly ParameterType[]): string;

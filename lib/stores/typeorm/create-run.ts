@@ -1,9 +1,3 @@
-/**
- * Group `create`: a run, its first entries and its session's row, in one transaction. The session's row is locked first, so the order of a session is
- * decided here; a request id that somebody else commits at the same moment is a lost race, after which everything is read and decided again.
- * In a transaction of the host the isolation level is the host's: nothing that is not there is read with a lock, and what others have committed since its
- * snapshot is looked for outside of it.
- */
 import type { CreateRequest, CreateResult, CreateSituation } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord, SessionRecord } from '../../contracts/run.js';
 import { takenRun } from '../../contracts/store-rules.js';
@@ -61,6 +55,12 @@ function nothingIsSame({ tables, now }: Dialect, { given }: BatchSql): string {
 /** Where a run is created: in a transaction of ours, or in one of the host's, where a race may have been lost before. */
 export type CreatePlace = 'own' | 'host' | 'host after a race';
 
+/**
+ * Group `create`: a run, its first entries and its session's row, in one transaction. The session's row is locked first, so the order of a session is
+ * decided here; a request id that somebody else commits at the same moment is a lost race, after which everything is read and decided again.
+ * In a transaction of the host the isolation level is the host's: nothing that is not there is read with a lock, and what others have committed since its
+ * snapshot is looked for outside of it.
+ */
 export function* createRun(
   dialect: Dialect,
   request: CreateRequest,

@@ -1,7 +1,3 @@
-/**
- * Group `due`: what a worker's poll asks, in one cheap statement however many runs there are: claimable candidates, the state of the runs it holds, and the
- * clock. A plain read: each candidate is claimed by a transition that decides again under the lock.
- */
 import { offerText, type Offer } from '../../contracts/agent-definition.js';
 import type { DueAnswer, DueQuery } from '../../contracts/ports/run-store.port.js';
 import type { RunStatus } from '../../contracts/run-status.js';
@@ -12,6 +8,10 @@ import { query, type Program, type Row } from './program.js';
 /** Offers that one statement asks for; SQLite takes 500 selections in one. */
 const OFFERS_AT_ONCE = 100;
 
+/**
+ * Group `due`: what a worker's poll asks, in one cheap statement however many runs there are: claimable candidates, the state of the runs it holds, and the
+ * clock. A plain read: each candidate is claimed by a transition that decides again under the lock.
+ */
 export function* dueRuns(dialect: Dialect, wanted: DueQuery): Program<DueAnswer> {
   const offers = distinct(wanted.offers);
   const branches = [clock(dialect)];

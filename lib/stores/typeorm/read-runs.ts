@@ -1,4 +1,3 @@
-/** Group of plain reads of one thing: a run, its journal, a session. A journal that cannot be read blocks its own run only. */
 import type { JournalEntry, SequencedEntry } from '../../contracts/journal-entry.js';
 import type { JournalNews, JournalPosition, LeaseView, RunAtOneMoment } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord, SessionRecord } from '../../contracts/run.js';
@@ -64,6 +63,7 @@ export function* readMoment(dialect: Dialect, runId: string): Program<RunAtOneMo
   return { run, lease: leaseOf(run, row), interactions };
 }
 
+/** Group of plain reads of one thing: a run, its journal, a session. A journal that cannot be read blocks its own run only. */
 export function* readJournal(
   dialect: Dialect,
   runId: string,

@@ -1,6 +1,3 @@
-/**
- * One kind of database behind the store: how programs are run as transactions there. The twins differ in this and in their dialect, and in nothing else.
- */
 import type { ToolTransaction } from '../../contracts/ports/run-store.port.js';
 import type { PreparedAppend } from './journal-rows.js';
 import type { Dialect } from './dialect.js';
@@ -33,6 +30,9 @@ export interface OwnTransaction<T> {
   readonly conflictKeys?: readonly string[] | undefined;
 }
 
+/**
+ * One kind of database behind the store: how programs are run as transactions there. The twins differ in this and in their dialect, and in nothing else.
+ */
 export interface RunDatabase {
   readonly dialect: Dialect;
   /** False where the tables are in the memory of this process. */

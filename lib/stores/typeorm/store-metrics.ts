@@ -1,8 +1,3 @@
-/**
- * Group `metrics`: counts without ids or content. Bounded: a count stops after {@link BOUND} rows of a kind, which is then what it tells; what it tells of a
- * longer journal is the server's estimate. Operations are summed from the headers, which carry the number since their last change, and from the last journal rows
- * of the few runs that are running.
- */
 import type { StoreMetrics } from '../../contracts/ports/run-store.port.js';
 import { RUN_STATUSES, type RunStatus } from '../../contracts/run-status.js';
 import { perDialect, type Dialect } from './dialect.js';
@@ -46,6 +41,11 @@ const statements = perDialect((dialect) => {
   };
 });
 
+/**
+ * Group `metrics`: counts without ids or content. Bounded: a count stops after {@link BOUND} rows of a kind, which is then what it tells; what it tells of a
+ * longer journal is the server's estimate. Operations are summed from the headers, which carry the number since their last change, and from the last journal rows
+ * of the few runs that are running.
+ */
 export function* readMetrics(dialect: Dialect): Program<StoreMetrics> {
   const sql = statements(dialect);
   const runsByStatus = Object.fromEntries(RUN_STATUSES.map((status) => [status, 0])) as Record<RunStatus, number>;

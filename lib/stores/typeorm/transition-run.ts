@@ -1,8 +1,3 @@
-/**
- * Group `transition`: everything that changes a run except the appends of its owner. Locks in one order, session, run, next run of the session;
- * reads what the decider is shown in later statements; then writes what it was told. Settled runs are left only as the transition table allows (I4), a decision binds
- * once (I7), and the run's header is changed by one UPDATE that must hit one row.
- */
 import type { InboxMessage, Interaction } from '../../contracts/interaction.js';
 import type {
   LockedRun,
@@ -86,6 +81,11 @@ interface Locked {
   nextLastFirst: number | null;
 }
 
+/**
+ * Group `transition`: everything that changes a run except the appends of its owner. Locks in one order, session, run, next run of the session;
+ * reads what the decider is shown in later statements; then writes what it was told. Settled runs are left only as the transition table allows (I4), a decision binds
+ * once (I7), and the run's header is changed by one UPDATE that must hit one row.
+ */
 export function* transitionRun<T>(
   dialect: Dialect,
   request: TransitionRequest<T>,

@@ -1,4 +1,3 @@
-/** Group of worker rows: one row per process carries the lease of all its runs. Judged by the database's clock alone (I12). */
 import type { WorkerBeat, WorkerRecord } from '../../contracts/ports/run-store.port.js';
 import { namesOf, recordOf, valuesOf } from './rows.js';
 import { WORKERS } from './tables.js';
@@ -23,6 +22,7 @@ const statements = perDialect((dialect) => {
 });
 
 /**
+ * One row per process carries the lease of all its runs, judged by the database's clock alone (I12).
  * The lease counts from a moment before the row is written, never from one after it.
  * @param isFirst also clears rows of processes that died: found by a plain read, so that no living one is waited for
  */

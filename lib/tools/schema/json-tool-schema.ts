@@ -1,4 +1,3 @@
-/** JSON Schemas, by ajv: defaults are filled in, types are never coerced, formats are not judged. */
 import type { Ajv as AjvClass, ErrorObject, Options, ValidateFunction } from 'ajv';
 import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -17,6 +16,7 @@ const OPTIONS: Options = {
 /** Values up to which all problems of arguments are looked for; beyond it the first is told. */
 const FEW_VALUES = 1_000;
 
+/** JSON Schemas, by ajv: defaults are filled in, types are never coerced, formats are not judged. */
 export class JsonToolSchema implements ToolSchema {
   readonly jsonSchema: JsonObject;
   private readonly validate: ValidateFunction;

@@ -1,13 +1,13 @@
-/**
- * Standard Schemas. Their output may be richer than JSON (dates, sets): the JSON of it is what is stored and shown, and the method gets the rich value
- * when validating that JSON again gives the same JSON, the plain JSON otherwise.
- */
 import { isJsonObject, type JsonObject, type JsonValue } from '../../contracts/json.js';
 import type { ParsedArguments } from '../../contracts/ports/tool-caller.port.js';
 import type { StandardIssue, StandardSchema } from '../../decorators/tool-value.js';
 import { InvalidToolArgumentsError } from '../../errors/run.errors.js';
 import { copyJson, equalJson, toJson, type ToolSchema, withoutDialect } from './tool-schema.js';
 
+/**
+ * Standard Schemas. Their output may be richer than JSON (dates, sets): the JSON of it is what is stored and shown, and the method gets the rich value
+ * when validating that JSON again gives the same JSON, the plain JSON otherwise.
+ */
 export class StandardToolSchema implements ToolSchema {
   constructor(
     private readonly schema: StandardSchema,

@@ -1,4 +1,3 @@
-/** The two lists of cases. A new store proves itself by running every case of `coreCases`, and of `sharedCases` if its traits say `shared`. */
 import { interactionCases } from './interactions.cases.js';
 import { journalCases } from './journal.cases.js';
 import { listingCases } from './listing.cases.js';

@@ -1,4 +1,3 @@
-/** I7: asks and messages are decided, used and delivered once, and found again by anybody. */
 import assert from 'node:assert/strict';
 import type { InboxMessage, Interaction, InteractionQuery, LockedRun, RunStore } from 'nestjs-agent-runs';
 import { anInteraction, ask, beat, refusedWith, running, sameJson, submit, upTo } from './scenario.js';
@@ -6,6 +5,7 @@ import { storeCase, type StoreCase } from './store-case.js';
 
 const AT = 1_700_000_000_000;
 
+/** I7: asks and messages are decided, used and delivered once, and found again by anybody. */
 export const interactionCases: readonly StoreCase[] = [
   storeCase(
     'PPL-9',

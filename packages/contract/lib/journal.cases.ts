@@ -1,4 +1,3 @@
-/** The journal of a run is one gapless line, written by one attempt at a time, and every reader sees a beginning of it. */
 import assert from 'node:assert/strict';
 import type { JsonValue } from 'nestjs-agent-runs';
 import {
@@ -21,6 +20,7 @@ import {
 } from './scenario.js';
 import { storeCase, type StoreCase } from './store-case.js';
 
+/** The journal of a run is one gapless line, written by one attempt at a time, and every reader sees a beginning of it. */
 export const journalCases: readonly StoreCase[] = [
   storeCase(
     'EVT-1',

@@ -1,4 +1,3 @@
-/** Lists page in a stable order by an opaque cursor, filter exactly, and carry no content. */
 import assert from 'node:assert/strict';
 import type { InteractionQuery, ListQuery, Page, RecordedText, RunStore } from 'nestjs-agent-runs';
 import { anInteraction, ask, change, loaded, note, refusedWith, sameJson, submit, upTo } from './scenario.js';
@@ -6,6 +5,7 @@ import { storeCase, type StoreCase } from './store-case.js';
 
 const AT = 1_700_000_000_000;
 
+/** Lists page in a stable order by an opaque cursor, filter exactly, and carry no content. */
 export const listingCases: readonly StoreCase[] = [
   storeCase('STO-8', 'runs are listed newest first, and by id where they are of one moment', async ({ store }) => {
     for (const [id, createdAt] of [

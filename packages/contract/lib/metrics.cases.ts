@@ -1,4 +1,3 @@
-/** What operators are told is counted from what is stored. */
 import assert from 'node:assert/strict';
 import {
   STATUSES,
@@ -15,6 +14,7 @@ import {
 } from './scenario.js';
 import { storeCase, type StoreCase } from './store-case.js';
 
+/** What operators are told is counted from what is stored. */
 export const metricsCases: readonly StoreCase[] = [
   storeCase('OPS-2', 'an empty store counts nothing', async ({ store }) => {
     sameJson(

@@ -1,4 +1,3 @@
-/** I11, I12: who may execute a run is judged by the clock of the store and the row of its worker. */
 import assert from 'node:assert/strict';
 import type { DueQuery, Offer, OverdueQuery } from 'nestjs-agent-runs';
 import {
@@ -20,6 +19,7 @@ import { storeCase, type StoreCase } from './store-case.js';
 const DUE: DueQuery = { offers: [OFFER], contractVersion: 1, limit: 100, takeovers: true, held: [] };
 const OVERDUE: OverdueQuery = { liveOffers: [OFFER], contractVersion: 1, unofferedAfterMs: 0, limit: 100 };
 
+/** I11, I12: who may execute a run is judged by the clock of the store and the row of its worker. */
 export const ownershipCases: readonly StoreCase[] = [
   storeCase(
     'OWN-3',

@@ -1,7 +1,3 @@
-/**
- * What the cases tell a store to do: runs, entries and deciders of the plainest kind. The deciders stand in for the engine; they decide by nothing but
- * what the store shows them.
- */
 import assert from 'node:assert/strict';
 import type {
   CreateResult,
@@ -24,6 +20,9 @@ import type { StoreSubject } from './store-case.js';
 // The cases import nothing of the package but types: what is stored is spelled out here, once more, as any store meets it.
 
 const SETTLED_STATUSES = ['completed', 'failed', 'cancelled', 'blocked', 'timed_out'] as const;
+
+// What the cases tell a store to do: runs, entries and deciders of the plainest kind. The deciders stand in for the engine; they decide by nothing but
+// what the store shows them.
 
 export const STATUSES = [
   'queued',

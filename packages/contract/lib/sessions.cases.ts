@@ -1,4 +1,3 @@
-/** I6: one run of a session at a time, first in first out, in the order the store gave. */
 import assert from 'node:assert/strict';
 import type { SessionRecord } from 'nestjs-agent-runs';
 import { isSettled, change, journal, loaded, sameJson, settleInSession, submit, upTo } from './scenario.js';
@@ -6,6 +5,7 @@ import { storeCase, type StoreCase } from './store-case.js';
 
 const SESSION = 'session-1';
 
+/** I6: one run of a session at a time, first in first out, in the order the store gave. */
 export const sessionCases: readonly StoreCase[] = [
   storeCase(
     'SUB-4',

@@ -1,7 +1,3 @@
-/**
- * What holds between processes: for stores that several of them may open. Two instances over the same data stand for two processes; nothing
- * one of them remembers may decide for the other.
- */
 import assert from 'node:assert/strict';
 import {
   anInteraction,
@@ -26,6 +22,10 @@ import {
 } from './scenario.js';
 import { storeCase, type StoreCase } from './store-case.js';
 
+/**
+ * What holds between processes: for stores that several of them may open. Two instances over the same data stand for two processes; nothing
+ * one of them remembers may decide for the other.
+ */
 export const severalProcessesCases: readonly StoreCase[] = [
   storeCase('STO-9', 'what one process has committed, the other reads', async ({ store, second }) => {
     const other = await second();

@@ -1,8 +1,3 @@
-/**
- * The store contract as data: what every `RunStore` promises, one case per promise, for any test runner. A case opens a fresh, empty store through the
- * factory it is given, checks with `node:assert`, and always disposes of what it opened. Nothing in a case depends on a clock of the test's own: leases
- * end because time passes at the store, really or by {@link StoreUnderTest.advance}.
- */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RunStore } from 'nestjs-agent-runs';
 
@@ -23,6 +18,11 @@ export interface StoreUnderTest {
 
 export type StoreFactory = () => Promise<StoreUnderTest>;
 
+/**
+ * The store contract as data: what every `RunStore` promises, one case per promise, for any test runner. A case opens a fresh, empty store through the
+ * factory it is given, checks with `node:assert`, and always disposes of what it opened. Nothing in a case depends on a clock of the test's own: leases
+ * end because time passes at the store, really or by {@link StoreUnderTest.advance}.
+ */
 export interface StoreCase {
   /** The requirement it checks. */
   readonly id: string;

@@ -1,9 +1,9 @@
-/** How a run comes to be, once. */
 import assert from 'node:assert/strict';
 import type { RecordedText } from 'nestjs-agent-runs';
 import { brandedError, aRun, journal, loaded, note, notesOf, sameJson, submit, totalsOf, upTo } from './scenario.js';
 import { storeCase, type StoreCase } from './store-case.js';
 
+/** How a run comes to be, once. */
 export const submissionCases: readonly StoreCase[] = [
   storeCase('SUB-1', 'a run and its first entries are there together, numbered from 1', async ({ store }) => {
     const { run, created } = await submit(

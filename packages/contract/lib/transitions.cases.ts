@@ -1,4 +1,3 @@
-/** I4: a transition reads under a lock, decides, and writes all of what was decided or nothing. */
 import assert from 'node:assert/strict';
 import type { RecordedText, RunChange } from 'nestjs-agent-runs';
 import {
@@ -22,6 +21,7 @@ import {
 } from './scenario.js';
 import { storeCase, type StoreCase } from './store-case.js';
 
+/** I4: a transition reads under a lock, decides, and writes all of what was decided or nothing. */
 export const transitionCases: readonly StoreCase[] = [
   storeCase(
     'RUN-1',

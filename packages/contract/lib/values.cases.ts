@@ -1,4 +1,3 @@
-/** What goes in comes out, exactly, and never as the object somebody else holds. */
 import assert from 'node:assert/strict';
 import type { JsonObject, JsonValue, RecordedText, RunStore } from 'nestjs-agent-runs';
 import {
@@ -122,6 +121,7 @@ function nested(depth: number): JsonValue {
   return value;
 }
 
+/** What goes in comes out, exactly, and never as the object somebody else holds. */
 export const valueCases: readonly StoreCase[] = [
   storeCase(
     'JRN-9',

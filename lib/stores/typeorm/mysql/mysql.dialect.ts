@@ -1,10 +1,10 @@
+import { placeholders, quoted, tableNames, type DatabaseType, type Dialect } from '../dialect.js';
+import type { ParameterType, BatchSql } from '../batch-sql.js';
+
 /**
  * MySQL 8.4 and 9, and MariaDB 10.6 and newer. Written to both manuals; where they differ, the type says which. Key columns are ASCII with a binary collation,
  * JSON columns LONGTEXT.
  */
-import { placeholders, quoted, tableNames, type DatabaseType, type Dialect } from '../dialect.js';
-import type { ParameterType, BatchSql } from '../batch-sql.js';
-
 export type MysqlDialect = Dialect & {
   /** Clause of a read inside an INSERT: wait for the row, hold it shared (I3). */
   readonly shared: string;

@@ -1,7 +1,3 @@
-/**
- * Tells when the outermost commit of a host's transaction has made a run visible. TypeORM broadcasts for savepoints too, so its query runner is
- * asked whether a transaction is still open, and the run is looked for: its savepoint may have been rolled back although the transaction was committed.
- */
 import type { DataSource, EntitySubscriberInterface, QueryRunner } from 'typeorm';
 
 interface Untold {
@@ -9,6 +5,10 @@ interface Untold {
   readonly callback: () => void;
 }
 
+/**
+ * Tells when the outermost commit of a host's transaction has made a run visible. TypeORM broadcasts for savepoints too, so its query runner is
+ * asked whether a transaction is still open, and the run is looked for: its savepoint may have been rolled back although the transaction was committed.
+ */
 export class HostCommits {
   private readonly untold = new WeakMap<QueryRunner, Untold[]>();
   private readonly subscriber: EntitySubscriberInterface = {

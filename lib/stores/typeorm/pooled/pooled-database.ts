@@ -1,8 +1,3 @@
-/**
- * A database with a pool of connections behind the store: MySQL, MariaDB, Postgres. Transactions of our own run at READ COMMITTED, are rolled back explicitly
- * whatever ended them, and are repeated with jitter on the database's own conflicts; one whose COMMIT got no answer is looked up before
- * anything is repeated. Inside the host's transaction nothing is repeated.
- */
 import type { DataSource } from 'typeorm';
 import type { ToolTransaction } from '../../../contracts/ports/run-store.port.js';
 import { StoreConflictError } from '../../../errors/store.errors.js';
@@ -26,6 +21,11 @@ const CLOSE_GRACE_MS = 1_000;
 /** Races lost inside one transaction of the host, before it is told to repeat it. */
 const MAX_RACES = 3;
 
+/**
+ * A database with a pool of connections behind the store: MySQL, MariaDB, Postgres. Transactions of our own run at READ COMMITTED, are rolled back explicitly
+ * whatever ended them, and are repeated with jitter on the database's own conflicts; one whose COMMIT got no answer is looked up before
+ * anything is repeated. Inside the host's transaction nothing is repeated.
+ */
 export class PooledDatabase implements RunDatabase {
   readonly isDurable = true;
   private readonly connections: Connections;

@@ -1,7 +1,3 @@
-/**
- * What a database with a pool of connections brings to the store: its connections below TypeORM, and the few statements whose form is its own. Promises:
- * statements are prepared; every failure is a DatabaseFailure; a destroyed connection never goes back to the pool.
- */
 import type { PreparedAppend } from '../journal-rows.js';
 import type { DatabaseFailure } from '../database-failure.js';
 import type { Dialect } from '../dialect.js';
@@ -18,6 +14,10 @@ export interface DriverConnection {
   destroy(): void;
 }
 
+/**
+ * What a database with a pool of connections brings to the store: its connections below TypeORM, and the few statements whose form is its own. Promises:
+ * statements are prepared; every failure is a DatabaseFailure; a destroyed connection never goes back to the pool.
+ */
 export interface PooledDriver {
   /** Names the schema or database of the tables once a connection was checked. */
   readonly dialect: Dialect;

@@ -1,9 +1,3 @@
-/**
- * A transactional tool on a database with a pool: a query runner of its own, a savepoint at the start, its release immediately before the
- * append, the fence last, so that no lock on our tables is held while the tool's method runs. A lost answer to COMMIT is settled by reading the journal row
- * back, after the run's row could be locked: nothing that was still on its way can land after that. What the database does not answer in time is ended by
- * cutting the connection, which then never goes back to the pool.
- */
 import type { DataSource, QueryRunner } from 'typeorm';
 import type { AppendRequest, ToolTransaction } from '../../../contracts/ports/run-store.port.js';
 import { AgentRunsError } from '../../../errors/agent-runs.error.js';
@@ -26,6 +20,12 @@ export interface PooledToolTransactionPorts {
   read<T>(doing: string, program: () => Program<T>): Promise<T>;
 }
 
+/**
+ * A transactional tool on a database with a pool: a query runner of its own, a savepoint at the start, its release immediately before the
+ * append, the fence last, so that no lock on our tables is held while the tool's method runs. A lost answer to COMMIT is settled by reading the journal row
+ * back, after the run's row could be locked: nothing that was still on its way can land after that. What the database does not answer in time is ended by
+ * cutting the connection, which then never goes back to the pool.
+ */
 export class PooledToolTransaction implements ToolTransaction {
   private runner: QueryRunner | undefined;
   private connection: DriverConnection | undefined;

@@ -1,4 +1,3 @@
-/** PostgreSQL behind the store: connections of TypeORM's pool, and the statements that append. */
 import type { DataSource } from 'typeorm';
 import { InvalidConfigurationError } from '../../../errors/configuration.errors.js';
 import { APPENDED, JOURNAL_COLUMNS, encodeAppends, type PreparedAppend } from '../journal-rows.js';
@@ -39,6 +38,7 @@ const statements = perDialect(({ tables, now, batchSql }: PostgresDialect) => {
   };
 });
 
+/** PostgreSQL behind the store: connections of TypeORM's pool, and the statements that append. */
 export class PostgresDriver implements PooledDriver {
   dialect: PostgresDialect;
   readonly begin = ['BEGIN ISOLATION LEVEL READ COMMITTED'];

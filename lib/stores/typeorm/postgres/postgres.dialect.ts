@@ -1,7 +1,7 @@
-/** PostgreSQL 13 and newer. Key columns have the collation "C"; JSON columns are text, because jsonb refuses NUL and reorders keys. */
 import { placeholders, quoted, tableNames, type Dialect } from '../dialect.js';
 import type { ParameterType, BatchSql } from '../batch-sql.js';
 
+/** PostgreSQL 13 and newer. Key columns have the collation "C"; JSON columns are text, because jsonb refuses NUL and reorders keys. */
 export type PostgresDialect = Dialect & { readonly batchSql: BatchSql };
 
 /** @param schema where the host keeps its tables; without it the search path decides */

@@ -1,9 +1,3 @@
-/**
- * The one line of writers on SQLite's one connection. Whatever was submitted when a turn begins is committed together, by one BEGIN IMMEDIATE
- * and one COMMIT in one synchronous turn; nobody is told before that COMMIT (I2). A turn begins only when no transaction of the host is open, for our rows
- * would share its fate; a lock of another process is asked for again later, never waited for inside a turn. Jobs keep their order, and a job that fails
- * takes nothing of its neighbours' with it.
- */
 import { StoreUnavailableError } from '../../../errors/store.errors.js';
 import { type ConflictCounter, DatabaseFailure, forCaller } from '../database-failure.js';
 import { HostTransactions } from './host-transactions.js';
@@ -41,6 +35,12 @@ export interface ExclusiveTurn {
   release(): void;
 }
 
+/**
+ * The one line of writers on SQLite's one connection. Whatever was submitted when a turn begins is committed together, by one BEGIN IMMEDIATE
+ * and one COMMIT in one synchronous turn; nobody is told before that COMMIT (I2). A turn begins only when no transaction of the host is open, for our rows
+ * would share its fate; a lock of another process is asked for again later, never waited for inside a turn. Jobs keep their order, and a job that fails
+ * takes nothing of its neighbours' with it.
+ */
 export class CommitQueue {
   private jobs: Job[] = [];
   private readonly claims: Job[] = [];

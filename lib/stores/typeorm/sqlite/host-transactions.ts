@@ -1,12 +1,12 @@
-/**
- * Tells when the host's transaction on the shared connection is over: by TypeORM's events where the host uses TypeORM for it, by looking again where it does
- * not. A commit event alone says nothing, since TypeORM also sends it when only a savepoint was released; the connection itself is asked.
- */
 import type { DataSource, EntitySubscriberInterface } from 'typeorm';
 
 const FIRST_LOOK_MS = 1;
 const LAST_LOOK_MS = 50;
 
+/**
+ * Tells when the host's transaction on the shared connection is over: by TypeORM's events where the host uses TypeORM for it, by looking again where it does
+ * not. A commit event alone says nothing, since TypeORM also sends it when only a savepoint was released; the connection itself is asked.
+ */
 export class HostTransactions {
   private readonly subscriber: EntitySubscriberInterface = {
     afterTransactionCommit: () => this.look(),

@@ -1,8 +1,3 @@
-/**
- * SQLite behind the store. Everything runs on the host's one connection, each of our transactions in one synchronous turn of the commit queue; reads are
- * answered at once. While a transaction of the host is open, reads see its uncommitted rows, as every statement on that connection does: a run created in it
- * is visible early in this process, but can be claimed by nobody before the commit, since a claim is a write.
- */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { DataSource } from 'typeorm';
 import type { ToolTransaction } from '../../../contracts/ports/run-store.port.js';
@@ -32,6 +27,11 @@ const APPEND_CHECKED =
   `WHERE run_id = ? ORDER BY first_sequence DESC LIMIT 1), 0)`;
 const RUN_IS_THERE = `SELECT 1 AS found FROM ${tables.runs} WHERE id = ?`;
 
+/**
+ * SQLite behind the store. Everything runs on the host's one connection, each of our transactions in one synchronous turn of the commit queue; reads are
+ * answered at once. While a transaction of the host is open, reads see its uncommitted rows, as every statement on that connection does: a run created in it
+ * is visible early in this process, but can be claimed by nobody before the commit, since a claim is a write.
+ */
 export class SqliteDatabase implements RunDatabase {
   readonly dialect: Dialect = sqliteDialect;
   readonly isDurable: boolean;

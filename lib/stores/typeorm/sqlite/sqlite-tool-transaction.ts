@@ -1,8 +1,3 @@
-/**
- * A transactional tool on SQLite. It has the one connection to itself; statements of the host that run meanwhile are part of it, which
- * the guide says. It begins, and it ends, each in one synchronous turn on the raw connection, with TypeORM's own count of transactions kept in step: a host
- * that starts a transaction at any moment gets a savepoint inside, never a second BEGIN, and no "commit" of ours can turn out to have been a savepoint's.
- */
 import type { DataSource, QueryRunner } from 'typeorm';
 import type { AppendRequest, ToolTransaction } from '../../../contracts/ports/run-store.port.js';
 import { BrokenStoreError, StoreConflictError } from '../../../errors/store.errors.js';
@@ -35,6 +30,11 @@ export interface SqliteToolTransactionPorts {
   append(session: SqliteSession, append: PreparedAppend): void;
 }
 
+/**
+ * A transactional tool on SQLite. It has the one connection to itself; statements of the host that run meanwhile are part of it, which
+ * the guide says. It begins, and it ends, each in one synchronous turn on the raw connection, with TypeORM's own count of transactions kept in step: a host
+ * that starts a transaction at any moment gets a savepoint inside, never a second BEGIN, and no "commit" of ours can turn out to have been a savepoint's.
+ */
 export class SqliteToolTransaction implements ToolTransaction {
   private turn: ExclusiveTurn | undefined;
   private tool: ToolManager | undefined;

@@ -1,9 +1,9 @@
+import { placeholders, tableNames, type Dialect } from '../dialect.js';
+
 /**
  * SQLite through better-sqlite3. One connection, one writer: the fence needs no lock clause because each transaction of ours begins with BEGIN IMMEDIATE,
  * which nobody else's write can overlap, and runs to its end in one synchronous turn.
  */
-import { placeholders, tableNames, type Dialect } from '../dialect.js';
-
 export const sqliteDialect: Dialect = {
   type: 'better-sqlite3',
   tables: tableNames(),
