@@ -72,7 +72,7 @@ export default defineConfig(
       'agent-runs/rooms': 'error',
       'no-console': 'error',
       'no-restricted-syntax': ['error', noDrawers],
-      'max-lines': ['error', { max: 400, skipBlankLines: true, skipComments: true }],
+      'max-lines': ['error', { max: 300, skipBlankLines: true, skipComments: true }],
     },
   },
   { files: ['lib/{contracts,engine}/**/*.ts'], rules: pureRooms },

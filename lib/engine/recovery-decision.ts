@@ -37,7 +37,7 @@ export function decideRecovery(call: UncertainCall): RecoveryDecision {
     case 'safe':
       return timedOut ? 'error' : 'repeat';
     case 'idempotent':
-      // Decision 17: after a timeout once more, then as manual.
+      // Decision timeouts-and-crashes: after a timeout once more, then as manual.
       return timedOut && call.attempts > 1 ? 'attention' : 'repeat';
     case 'probe':
       return timedOut && call.attempts >= MAX_TIMED_OUT_EXECUTIONS ? 'attention' : 'probe';

@@ -17,7 +17,7 @@ const base: HashedAgent = { instructions: 'Help.', modelName: 'default', tools: 
 const hash = (change: Partial<HashedAgent> = {}) => definitionHash({ ...base, ...change }, digester);
 const withRefund = (change: object) => hash({ tools: [{ ...refund, ...change }, lookup] });
 
-describe('The definition hash (JRN-7, decision 24)', () => {
+describe('The definition hash (JRN-7, decision the-definition-hash)', () => {
   it('JRN-7: changes with everything that changes behaviour', () => {
     const hashes = [
       hash(),

@@ -13,7 +13,7 @@ afterEach(stopEngines);
 const toolThenText = () => [{ calls: [{ name: 'work' }] }, { text: 'done' }];
 
 describe('shutting down', () => {
-  it('OWN-3: lets the call in flight finish, commits its result, and hands the run over at the boundary (decision 16, B011)', async () => {
+  it('OWN-3: lets the call in flight finish, commits its result, and hands the run over at the boundary (decision a-shutdown-parks-runs, B011)', async () => {
     const store = new MemoryRunStore();
     const release = signal<string>();
     const started = signal();

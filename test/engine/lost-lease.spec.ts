@@ -91,7 +91,7 @@ describe('a process that cannot renew its lease', () => {
     expect(JSON.stringify(first.logged)).not.toContain('of the first');
   });
 
-  it('OWN-3: a result in hand is still recorded while nobody has taken over, and the run is handed over then (decision 6)', async () => {
+  it('OWN-3: a result in hand is still recorded while nobody has taken over, and the run is handed over then (decision a-result-in-hand-is-offered-again)', async () => {
     const { clock, connection, store, first, release, id, second } = await two('manual');
     second.worker.pause();
     connection.fail('heartbeat', { times: Number.POSITIVE_INFINITY });
@@ -119,7 +119,7 @@ describe('a process that cannot renew its lease', () => {
 });
 
 describe('a process that stood still (SIGSTOP)', () => {
-  it('decision 15: begins no effect with a lease that ended meanwhile: what it had announced is taken back', async () => {
+  it('decision the-lease-is-checked-before-each-effect: begins no effect with a lease that ended meanwhile: what it had announced is taken back', async () => {
     const clock = new ManualClock();
     const store = new MemoryRunStore({ clock: () => clock.now() });
     const connection = new FailingStore(store);
@@ -142,7 +142,7 @@ describe('a process that stood still (SIGSTOP)', () => {
     expect(effects).toBe(1);
   });
 
-  it('decision 15: neither does it send a model request', async () => {
+  it('decision the-lease-is-checked-before-each-effect: neither does it send a model request', async () => {
     const clock = new ManualClock();
     const store = new MemoryRunStore({ clock: () => clock.now() });
     const connection = new FailingStore(store);

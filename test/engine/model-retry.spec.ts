@@ -38,7 +38,7 @@ describe('the delay before the next request', () => {
     expect(delays).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000, 30_000]);
   });
 
-  it('MOD-2: is what the provider announced, neither earlier nor beyond maxRetryAfter (decision 25, B089)', () => {
+  it('MOD-2: is what the provider announced, neither earlier nor beyond maxRetryAfter (decision what-a-provider-announces, B089)', () => {
     expect(retryDelay(standard, 1, 3_000)).toBe(3_000);
     expect(retryDelay(standard, 1, 45_000)).toBe(45_000);
     expect(retryDelay(standard, 5, 0)).toBe(0);
@@ -190,7 +190,7 @@ describe('a model call that fails', () => {
     expect((await second.runs.get(run.id)).status).toBe('completed');
   });
 
-  it('MOD-2: a crash consumes an attempt number, but only failures of the provider exhaust the retries (decision 17)', async () => {
+  it('MOD-2: a crash consumes an attempt number, but only failures of the provider exhaust the retries (decision timeouts-and-crashes)', async () => {
     const inner = new MemoryRunStore();
     const options = { maxRecoveries: 10 };
     const run = { id: '' };

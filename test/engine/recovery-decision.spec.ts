@@ -10,7 +10,7 @@ type Row = [
   secondTimeout: RecoveryDecision,
 ];
 
-/** JRN-5 after a crash, decision 17 after a timeout. */
+/** JRN-5 after a crash, decision timeouts-and-crashes after a timeout. */
 const TABLE: Row[] = [
   ['manual', 'attention', 'attention', 'attention'],
   ['inform', 'inform', 'inform', 'inform'],

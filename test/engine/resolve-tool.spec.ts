@@ -87,7 +87,7 @@ describe('resolving an uncertain call', () => {
     expect((await engine.runs.result(id)).status).toBe('completed');
   });
 
-  it('JRN-10: several in any order; the run goes on when none is left (decision 20)', async () => {
+  it('JRN-10: several in any order; the run goes on when none is left (decision people-settle-what-is-unknown)', async () => {
     const { store, engine, model, paid, id, resolve } = await blocked(3);
     expect((await engine.runs.get(id)).attention).toMatchObject({
       operationKey: 'r1.m1.t0',

@@ -82,7 +82,7 @@ describe('a store that does not answer', () => {
     },
   );
 
-  it('I10: a result in hand is offered until it lands; the run takes no new step meanwhile (decision 6)', async () => {
+  it('I10: a result in hand is offered until it lands; the run takes no new step meanwhile (decision a-result-in-hand-is-offered-again)', async () => {
     const all = await over();
     const { clock, store, engine, model } = all;
     const run = await engine.runs.start(start);
@@ -97,7 +97,7 @@ describe('a store that does not answer', () => {
     expect(await rowOf(store.inner, run.id)).toMatchObject({ attempt: 1 });
   });
 
-  it('I10: a finished manual tool does not need a person because the database restarted (decision 6)', async () => {
+  it('I10: a finished manual tool does not need a person because the database restarted (decision a-result-in-hand-is-offered-again)', async () => {
     const all = await over();
     const { clock, store, engine } = all;
     store.fail('append', {

@@ -115,7 +115,7 @@ describe('a tool that does not end in time and does not listen', () => {
   });
 
   // B157
-  it('MOD-8: idempotent → once more under the same operation id, then as manual (decision 17)', async () => {
+  it('MOD-8: idempotent → once more under the same operation id, then as manual (decision timeouts-and-crashes)', async () => {
     const { clock, engine, executions, types, id } = await deaf('idempotent');
     await clock.advance(TIMEOUT_MS);
     expect(executions).toHaveLength(2);
@@ -147,7 +147,7 @@ describe('a tool that does not end in time and does not listen', () => {
         },
       });
 
-    it('MOD-8: is asked only after the tool has ended (decision 17)', async () => {
+    it('MOD-8: is asked only after the tool has ended (decision timeouts-and-crashes)', async () => {
       asked.length = 0;
       const { clock, engine, executions, store, id } = await probing(() => ({ result: 'happened', output: 'found' }));
       await clock.advance(TIMEOUT_MS + 10_000);

@@ -1,4 +1,4 @@
-// Decision 11: SQLite has one connection, which belongs to a transactional tool until its method returns.
+// Decision one-connection-of-sqlite: SQLite has one connection, which belongs to a transactional tool until its method returns.
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { agent, engineOver, stopEngines, tool } from '../support/engine-harness.js';

@@ -188,7 +188,7 @@ describe('a transactional tool', () => {
     },
   );
 
-  it('decision 12: a conflict at the commit runs the method again, at most three times, and then gives the run a pause', async () => {
+  it('decision a-tool-in-a-transaction: a conflict at the commit runs the method again, at most three times, and then gives the run a pause', async () => {
     const { engine, store, clock, entered, model } = await over(
       (context) => (manager(context).insert('row'), 'booked'),
     );
@@ -206,7 +206,7 @@ describe('a transactional tool', () => {
     expect(await entriesOf(store, run.id, 'tool.failed')).toEqual([]);
   });
 
-  it('decision 12: a conflict that the method meets itself is one too', async () => {
+  it('decision a-tool-in-a-transaction: a conflict that the method meets itself is one too', async () => {
     const { engine, store, clock, entered } = await over((context, entry) => {
       manager(context).insert(`row ${entry}`);
       if (entry < 3) throw new DatabaseConflict('serialisation failure');
@@ -358,7 +358,7 @@ describe('a transactional tool', () => {
     expect(order.slice(6).sort()).toEqual(['c+', 'c-', 'd+', 'd-']);
   });
 
-  it('decision 16: a shutdown that comes while a transaction is being committed waits for it', async () => {
+  it('decision a-shutdown-parks-runs: a shutdown that comes while a transaction is being committed waits for it', async () => {
     const committing = signal();
     const release = signal();
     const { engine, store, clock } = await over((context) => (manager(context).insert('row'), 'booked'));

@@ -569,7 +569,7 @@ describe('The entry into a tool method', () => {
   });
 });
 
-describe('Global enhancers (decision 30)', () => {
+describe('Global enhancers (decision global-enhancers-stay-out)', () => {
   const denyAll: CanActivate = {
     canActivate() {
       told.push('APP_GUARD');

@@ -67,7 +67,7 @@ export function* createRun(
   place: CreatePlace = 'own',
 ): Program<Committed<CreateResult>> {
   const session = yield* lockSession(dialect, request.sessionId, place);
-  // After the session's lock was granted: at READ COMMITTED a later statement sees what the holder committed (decision 2).
+  // After the session's lock was granted: at READ COMMITTED a later statement sees what the holder committed (decision lock-first-read-later).
   const situation = yield* readSituation(dialect, request, session);
   const decision = request.decide(situation);
   if (decision.do !== 'insert') return { value: { run: decision.run, created: false }, row: null };

@@ -257,7 +257,7 @@ describe('the fold of a journal', () => {
     expect(state.drift).toBe('r1.m1');
   });
 
-  it('JRN-8: the digest is a chain over what was added, history included, and does not depend on key order (decision 9)', () => {
+  it('JRN-8: the digest is a chain over what was added, history included, and does not depend on key order (decision digests-are-a-chain)', () => {
     const message = (providerOptions: object) => ({
       role: 'user' as const,
       id: 'x',

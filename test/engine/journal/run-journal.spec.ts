@@ -84,7 +84,7 @@ describe("a running attempt's journal", () => {
     expect(waiting()).toEqual({ ...totalsOf(2), turn: 2, results: 1 });
   });
 
-  it('JRN-3: has one append in flight; what comes meanwhile shares the next one, in order (decision 3)', async () => {
+  it('JRN-3: has one append in flight; what comes meanwhile shares the next one, in order (decision one-append-in-flight)', async () => {
     const { journal, store, inner, runId } = await journalOver();
     const gate = store.hold('append');
     const first = journal.append(step(['a']));
@@ -96,7 +96,7 @@ describe("a running attempt's journal", () => {
     expect(notesOf(await journalOf(inner, runId))).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  it('I10: offers a result again until the store takes it, and writes it once (decision 6)', async () => {
+  it('I10: offers a result again until the store takes it, and writes it once (decision a-result-in-hand-is-offered-again)', async () => {
     const { journal, store, clock, inner, runId } = await journalOver();
     store.fail('append', { times: 5 });
     const appended = journal.append(step(['a']));

@@ -152,7 +152,7 @@ describe("Runs in the host's database", () => {
   });
 });
 
-describe('The pool of a data source (decision 12)', () => {
+describe('The pool of a data source (decision a-tool-in-a-transaction)', () => {
   it.each<[object, number | null]>([
     [{ type: 'better-sqlite3' }, null],
     [{ type: 'sqljs' }, null],

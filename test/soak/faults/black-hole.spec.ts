@@ -1,4 +1,4 @@
-/** The network swallows everything for thirty seconds, sockets stay open: B027, decision 10, OWN-3. */
+/** The network swallows everything for thirty seconds, sockets stay open: B027, decision statements-have-deadlines, OWN-3. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../../support/until.js';
 import type { Partition } from '../../stores/typeorm/tcp-proxy.js';

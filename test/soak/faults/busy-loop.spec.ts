@@ -1,4 +1,4 @@
-/** A tool that computes for three leases without letting anybody else have a turn: B025, OWN-2, decision 15. */
+/** A tool that computes for three leases without letting anybody else have a turn: B025, OWN-2, decision the-lease-is-checked-before-each-effect. */
 import type { Run } from '../../../lib/contracts/run-view.js';
 import { until } from '../../support/until.js';
 import { describeLanes } from './describe-lanes.js';

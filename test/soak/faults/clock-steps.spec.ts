@@ -1,4 +1,4 @@
-/** Somebody sets the wall clock of a worker, which is then cut off from its database: OWN-3, decision 15. The monotonic clock goes on as ever. */
+/** Somebody sets the wall clock of a worker, which is then cut off from its database: OWN-3, decision the-lease-is-checked-before-each-effect. The monotonic clock goes on as ever. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../../support/until.js';
 import { describeLanes } from './describe-lanes.js';

@@ -1,4 +1,4 @@
-/** Connections end again and again under running runs, at every place of a transaction: B130, decision 6. */
+/** Connections end again and again under running runs, at every place of a transaction: B130, decision a-result-in-hand-is-offered-again. */
 import type { Fate } from '../../stores/typeorm/tcp-proxy.js';
 import { describeLanes } from './describe-lanes.js';
 import { runIds, started } from './scripts.js';

@@ -1,4 +1,4 @@
-/** The server is killed under running runs and comes back on the same data: decision 6, I10, STO-4. */
+/** The server is killed under running runs and comes back on the same data: decision a-result-in-hand-is-offered-again, I10, STO-4. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Run, WorkerStatus } from '../../../lib/contracts/run-view.js';
 import { until } from '../../support/until.js';
@@ -73,7 +73,7 @@ describeLanes('a server that is killed under 32 runs and started again', {
       expect(facts().unsound).toEqual([]);
     });
 
-    it('decision 6: a payment that is answered while the server is down is recorded when it is back, and never repeated', () => {
+    it('decision a-result-in-hand-is-offered-again: a payment that is answered while the server is down is recorded when it is back, and never repeated', () => {
       for (const runId of PAID_MEANWHILE) expect(facts().farSide.of({ tool: 'pay', runId })).toHaveLength(1);
     });
 

@@ -1,4 +1,4 @@
-/** Zones of processes, servers and sessions, and the hours that a change of the clock skips and repeats: B114, decision 8. */
+/** Zones of processes, servers and sessions, and the hours that a change of the clock skips and repeats: B114, decision the-database-tells-the-time. */
 import type { Interaction } from '../../../lib/contracts/interaction.js';
 import type { Run } from '../../../lib/contracts/run-view.js';
 import { dialectOf } from '../../../lib/stores/typeorm/database-of.js';
@@ -160,7 +160,7 @@ describeLanes('processes, servers and sessions in different zones', {
 
   tests(facts) {
     it.each(SESSION_ZONES)(
-      'decision 8: the clock says the true time at every moment in a session of zone %s',
+      'decision the-database-tells-the-time: the clock says the true time at every moment in a session of zone %s',
       (zone) => {
         const its = facts().made.filter((reading) => reading.zone === zone);
         expect(its).toHaveLength(MOMENTS.length);
@@ -168,7 +168,7 @@ describeLanes('processes, servers and sessions in different zones', {
       },
     );
 
-    it('decision 8: where the obvious expression is an hour wrong', () => {
+    it('decision the-database-tells-the-time: where the obvious expression is an hour wrong', () => {
       const wrong = facts().made.filter(({ is, naive }) => Math.abs(naive - is) > 1_000);
       expect(wrong.map(({ zone }) => zone)).toEqual(expect.arrayContaining(['Europe/Berlin', 'America/St_Johns']));
     });

@@ -135,14 +135,14 @@ describe.each([
   });
 });
 
-it("decision 12: errors of the host's own code are not taken for the database's", () => {
+it("decision a-tool-in-a-transaction: errors of the host's own code are not taken for the database's", () => {
   for (const error of [new Error('no seat'), new TypeError('x is undefined'), 'text', null, undefined]) {
     expect(isMysqlError(error)).toBe(false);
     expect(isPostgresError(error)).toBe(false);
   }
 });
 
-it("decision 12: what a driver says of a session that has ended is known for the database's, though it has no code", () => {
+it("decision a-tool-in-a-transaction: what a driver says of a session that has ended is known for the database's, though it has no code", () => {
   const closed = thrown({ fatal: true }, "Can't add new command when connection is in closed state");
   expect([isMysqlError(closed), mysqlFailure(closed).isConnectionLost]).toEqual([true, true]);
   for (const message of ['Connection terminated unexpectedly', new QueryRunnerAlreadyReleasedError().message]) {

@@ -1,7 +1,7 @@
 import { metadataRows, metadataValue } from '../../../lib/stores/typeorm/rows.js';
 
 describe('metadata as rows', () => {
-  it('decision 27: are found by their text, whatever type they were given with', () => {
+  it('decision metadata-is-compared-as-text: are found by their text, whatever type they were given with', () => {
     expect(metadataRows({ id: 'run-1', createdAt: 7, metadata: { tenant: 'a', amount: 1, vip: true } })).toEqual([
       ['run-1', 'tenant', 'a', 7],
       ['run-1', 'amount', '1', 7],

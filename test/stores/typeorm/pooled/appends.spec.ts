@@ -52,7 +52,7 @@ describeServers('appends on %s', (type) => {
     await runner.release();
   };
 
-  it('decision 5: of different runs share a statement while another is on its way, and none is lost', async () => {
+  it('decision transactions-of-different-runs-share-one: of different runs share a statement while another is on its way, and none is lost', async () => {
     await start(40);
     statements = 0;
     for (const round of upTo(3)) await Promise.all(upTo(40).map((n) => append(n, 2 + round, `${n}.${round}`)));
@@ -85,7 +85,7 @@ describeServers('appends on %s', (type) => {
     });
   }
 
-  it('decision 1: are not stalled by a run whose row somebody holds; that one waits for it', async () => {
+  it('decision the-fence-locks-the-run: are not stalled by a run whose row somebody holds; that one waits for it', async () => {
     await start(6);
     const holder = await hold(`SELECT id FROM agent_runs WHERE id = 'run-3' FOR UPDATE`);
     const held = append(3);
@@ -176,7 +176,7 @@ describeServers('appends on %s', (type) => {
     expect(notesOf(await journal(store, 'run-1'))).toEqual(['theirs', 1]);
   });
 
-  it('decision 6: land although every connection of the pool has died meanwhile', async () => {
+  it('decision a-result-in-hand-is-offered-again: land although every connection of the pool has died meanwhile', async () => {
     await start(3);
     await Promise.all(upTo(3).map((n) => append(n)));
     const others =

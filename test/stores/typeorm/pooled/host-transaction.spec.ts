@@ -90,7 +90,7 @@ describeServers('a run that is created in a transaction of the host, on %s', (ty
     expect(visible).toEqual(['run-2']);
   });
 
-  it('decision 22: is told after the outermost commit; not for a savepoint that was rolled back', async () => {
+  it('decision a-start-in-a-transaction: is told after the outermost commit; not for a savepoint that was rolled back', async () => {
     await dataSource.transaction(async (manager) => {
       await manager.transaction((nested) => start(nested));
       await manager
@@ -255,7 +255,7 @@ describeServers('a run that is created in a transaction of the host, on %s', (ty
     await expect(store.countPending(10, {})).rejects.toMatchObject({ code: 'INVALID_REQUEST' });
   });
 
-  it('decision 22: refuses what is no open transaction of this data source', async () => {
+  it('decision a-start-in-a-transaction: refuses what is no open transaction of this data source', async () => {
     await expect(start({})).rejects.toThrow(/must be the EntityManager/);
     await expect(start(dataSource.manager)).rejects.toMatchObject({ code: 'INVALID_REQUEST' });
     let finished: EntityManager | undefined;

@@ -175,7 +175,7 @@ describeServers('the transaction of a transactional tool on %s', (type) => {
     expect(await orders()).toEqual([1]);
   });
 
-  it('decision 12: a deadlock that killed the transaction is a conflict, though the method swallowed it', async () => {
+  it('decision a-tool-in-a-transaction: a deadlock that killed the transaction is a conflict, though the method swallowed it', async () => {
     await subject.admin.query('INSERT INTO orders (id) VALUES (1), (2)');
     const manager = await begin();
     await manager.query(`UPDATE orders SET note = 'tool' WHERE id = 1`);
@@ -303,7 +303,7 @@ describeServers('the transaction of a transactional tool on %s', (type) => {
     expect(await orders()).toEqual([]);
   });
 
-  it('decision 11: a run that is started in `context.manager` joins, and is told after the commit', async () => {
+  it('decision one-connection-of-sqlite: a run that is started in `context.manager` joins, and is told after the commit', async () => {
     const manager = await begin();
     const visible: string[] = [];
     await store.create({
@@ -328,7 +328,7 @@ describeServers('the transaction of a transactional tool on %s', (type) => {
     expect(await store.load('run-2')).not.toBeNull();
   });
 
-  it("decision 12: knows the database's conflicts from other errors of the method", async () => {
+  it("decision a-tool-in-a-transaction: knows the database's conflicts from other errors of the method", async () => {
     const manager = await begin();
     const duplicate: unknown = await manager
       .query('INSERT INTO orders (id) VALUES (1), (1)')

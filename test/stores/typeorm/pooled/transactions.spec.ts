@@ -83,7 +83,7 @@ describeServers('transactions of different runs on %s', (type) => {
     await runner.release();
   };
 
-  it('decision 5: share a commit, and each does what it does alone', async () => {
+  it('decision transactions-of-different-runs-share-one: share a commit, and each does what it does alone', async () => {
     await Promise.all(upTo(40).map((n) => submit(store, { id: idOf(n), metadata: { n, odd: n % 2 === 1 } })));
     expect(connections).toBeLessThan(10);
     connections = 0;
@@ -145,7 +145,7 @@ describeServers('transactions of different runs on %s', (type) => {
     }
   });
 
-  it('decision 1: are never more in one statement than a server takes, and land together all the same', async () => {
+  it('decision the-fence-locks-the-run: are never more in one statement than a server takes, and land together all the same', async () => {
     await create(7);
     // Each of them 2.7 MB of JSON in JSON: more than the 16 MB that MariaDB takes.
     const large = 'ö"'.repeat(450_000);
@@ -156,7 +156,7 @@ describeServers('transactions of different runs on %s', (type) => {
   });
 
   describe('beside a run whose row somebody holds', () => {
-    it('decision 5: are not stalled by it; that one waits, and sees what was committed', async () => {
+    it('decision transactions-of-different-runs-share-one: are not stalled by it; that one waits, and sees what was committed', async () => {
       await create(6);
       const holder = await hold(`UPDATE agent_runs SET recoveries = 7 WHERE id = '${idOf(3)}'`);
       const held = decide(3, (run) => ({ result: run.recoveries }));
@@ -166,7 +166,7 @@ describeServers('transactions of different runs on %s', (type) => {
       expect(await held).toMatchObject({ outcome: 'done', result: 7 });
     });
 
-    it('decision 5: are not stalled by many that wait one by one', async () => {
+    it('decision transactions-of-different-runs-share-one: are not stalled by many that wait one by one', async () => {
       await create(8);
       const holder = await hold(...upTo(6).map((n) => `SELECT id FROM agent_runs WHERE id = '${idOf(n)}' FOR UPDATE`));
       const held: Promise<unknown>[] = [];
@@ -212,7 +212,7 @@ describeServers('transactions of different runs on %s', (type) => {
   describe.each(['READ COMMITTED', 'REPEATABLE READ'])('at %s', (isolation) => {
     beforeEach(() => isolateSessions(dataSource, type, isolation));
 
-    it('decision 2: are shown what was committed before their lock, and lose no message', async () => {
+    it('decision lock-first-read-later: are shown what was committed before their lock, and lose no message', async () => {
       await Promise.all(upTo(4).map((n) => running(store, { id: idOf(n) })));
       const { store: other } = await subject.open();
       // In each round a message is sent into every run while its owner looks into the inbox, from two processes.
@@ -276,7 +276,7 @@ describeServers('transactions of different runs on %s', (type) => {
   });
 
   describe('of which one fails', () => {
-    it('decision 5: only that one fails: refused before it wrote, and after', async () => {
+    it('decision transactions-of-different-runs-share-one: only that one fails: refused before it wrote, and after', async () => {
       await create(6);
       await finish(4);
       const decided = anInteraction({ id: 'asked', runId: idOf(5), status: 'used' });
@@ -358,7 +358,7 @@ describeServers('transactions of different runs on %s', (type) => {
     expect(await mine).toMatchObject({ created: false, run: { id: idOf(1) } });
   });
 
-  it('decision 5: never deadlock with each other, with appends or with heartbeats, from several processes', async () => {
+  it('decision transactions-of-different-runs-share-one: never deadlock with each other, with appends or with heartbeats, from several processes', async () => {
     await Promise.all(upTo(12).map((n) => running(store, { id: idOf(n) })));
     const raced = (): Promise<ServerHost> =>
       subject.open({ statementTimeoutMs: 20_000 }, type === 'postgres' ? { applicationName: 'raced' } : {});
@@ -467,7 +467,7 @@ describeServers('transactions of different runs on %s', (type) => {
     });
   });
 
-  it('decision 10: a pool without a free connection is waited for no longer than each one’s deadline', async () => {
+  it('decision statements-have-deadlines: a pool without a free connection is waited for no longer than each one’s deadline', async () => {
     const { store: small, dataSource: its } = await subject.open({ statementTimeoutMs: 200 }, { poolSize: 1 });
     const hog = its.createQueryRunner();
     await hog.connect();

@@ -168,7 +168,7 @@ describe('commits on the one connection of SQLite', () => {
   describe('in one group', () => {
     const commits = (): number => statements.filter((sql) => sql === 'COMMIT').length;
 
-    it('decision 5: what is submitted together is committed together', async () => {
+    it('decision transactions-of-different-runs-share-one: what is submitted together is committed together', async () => {
       await Promise.all(upTo(64).map((n) => submit(store, { id: `run-${n}` })));
       const before = commits();
       await Promise.all(upTo(64).map((n) => change(store, `run-${n}`, { status: 'running', attempt: 1, owner: 'w' })));
@@ -178,7 +178,7 @@ describe('commits on the one connection of SQLite', () => {
       for (const n of upTo(64)) expect((await loaded(store, `run-${n}`)).sequence).toBe(2);
     });
 
-    it('decision 5: one append alone is one statement in its transaction', async () => {
+    it('decision transactions-of-different-runs-share-one: one append alone is one statement in its transaction', async () => {
       await running(store);
       statements.length = 0;
       await appendOne(store, 'run-1', 3, 'a');
@@ -247,7 +247,7 @@ describe('commits on the one connection of SQLite', () => {
       expect(told[0]).toContain('COMMIT');
     });
 
-    it('decision 5: commits give the event loop its turns', async () => {
+    it('decision transactions-of-different-runs-share-one: commits give the event loop its turns', async () => {
       await running(store);
       let ticks = 0;
       const timer = setInterval(() => (ticks += 1), 1);
@@ -260,7 +260,7 @@ describe('commits on the one connection of SQLite', () => {
   });
 
   describe("beside another process's write lock", () => {
-    it('decision 11: are tried again until it lets go, and the event loop runs on meanwhile', async () => {
+    it('decision one-connection-of-sqlite: are tried again until it lets go, and the event loop runs on meanwhile', async () => {
       await running(store);
       const holder = await SqliteLockHolder.hold(subject.file);
       let longest = 0;
@@ -294,7 +294,7 @@ describe('commits on the one connection of SQLite', () => {
       expect(notesOf(await journal(store, 'run-1'))).toEqual(['a']);
     });
 
-    it("decision 11: leave the host's busy timeout as it is, also when the host changes it", async () => {
+    it("decision one-connection-of-sqlite: leave the host's busy timeout as it is, also when the host changes it", async () => {
       const timeout = async (): Promise<unknown> =>
         (await dataSource.query<{ timeout: number }[]>('PRAGMA busy_timeout'))[0]?.timeout;
       await running(store);

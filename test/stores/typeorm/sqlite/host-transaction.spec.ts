@@ -95,7 +95,7 @@ describe('a run that is created in a transaction of the host, on SQLite', () => 
     expect((await store.list({ metadata: { tenant: 'a' }, limit: 10 })).items).toEqual([]);
   });
 
-  it('decision 22: is told after the outermost commit, not when a savepoint is released', async () => {
+  it('decision a-start-in-a-transaction: is told after the outermost commit, not when a savepoint is released', async () => {
     await dataSource.transaction(async (manager) => {
       await manager.transaction(async (nested) => {
         await start(nested);
@@ -107,7 +107,7 @@ describe('a run that is created in a transaction of the host, on SQLite', () => 
     expect(visible).toEqual(['run-1']);
   });
 
-  it('decision 22: is told to nobody when only its savepoint was rolled back', async () => {
+  it('decision a-start-in-a-transaction: is told to nobody when only its savepoint was rolled back', async () => {
     await dataSource.transaction(async (manager) => {
       await start(manager, 'run-2');
       await manager
@@ -121,7 +121,7 @@ describe('a run that is created in a transaction of the host, on SQLite', () => 
     expect([await isThere('run-1'), await isThere('run-2')]).toEqual([false, true]);
   });
 
-  it('decision 22: works with a query runner that the host drives itself', async () => {
+  it('decision a-start-in-a-transaction: works with a query runner that the host drives itself', async () => {
     const queryRunner = dataSource.createQueryRunner();
     await queryRunner.startTransaction();
     await start(queryRunner.manager);
@@ -131,7 +131,7 @@ describe('a run that is created in a transaction of the host, on SQLite', () => 
     await queryRunner.release();
   });
 
-  it("decision 22: a waker that throws does not fail the host's commit", async () => {
+  it("decision a-start-in-a-transaction: a waker that throws does not fail the host's commit", async () => {
     await dataSource.transaction((manager) =>
       start(manager, 'run-1', {
         onVisible: () => {
@@ -208,12 +208,12 @@ describe('a run that is created in a transaction of the host, on SQLite', () => 
     ['nothing of the kind', {}, /must be the EntityManager/],
     ['null', null, /must be the EntityManager/],
     ['text', 'begin', /must be the EntityManager/],
-  ])('decision 22: refuses %s as a transaction', async (_what, transaction, message) => {
+  ])('decision a-start-in-a-transaction: refuses %s as a transaction', async (_what, transaction, message) => {
     await expect(start(transaction)).rejects.toThrow(message);
     await expect(start(transaction)).rejects.toMatchObject({ code: 'INVALID_REQUEST' });
   });
 
-  it('decision 22: refuses a manager without a transaction, of a finished one, and of another data source', async () => {
+  it('decision a-start-in-a-transaction: refuses a manager without a transaction, of a finished one, and of another data source', async () => {
     await expect(start(dataSource.manager)).rejects.toThrow(/must be the EntityManager/);
     let finished: EntityManager | undefined;
     await dataSource.transaction(async (manager) => {
@@ -226,7 +226,7 @@ describe('a run that is created in a transaction of the host, on SQLite', () => 
     expect(await isThere()).toBe(false);
   });
 
-  it("decision 22: is not repeated when the host's transaction cannot write: the host must repeat it", async () => {
+  it("decision a-start-in-a-transaction: is not repeated when the host's transaction cannot write: the host must repeat it", async () => {
     await dataSource.query('PRAGMA busy_timeout = 20');
     const holder = await SqliteLockHolder.hold(subject.file);
     await dataSource.transaction(async (manager) => {

@@ -172,7 +172,7 @@ describe('the transaction of a transactional tool on SQLite', () => {
   });
 
   describe('beside others', () => {
-    it('decision 12: has the connection to itself; commits of other runs land after it', async () => {
+    it('decision a-tool-in-a-transaction: has the connection to itself; commits of other runs land after it', async () => {
       await running(store, { id: 'run-2' });
       const manager = await begin();
       await manager.getRepository(orderEntity).insert({ id: 1 });
@@ -188,7 +188,7 @@ describe('the transaction of a transactional tool on SQLite', () => {
       expect(await orders()).toEqual([]);
     });
 
-    it('decision 12: several tools take turns', async () => {
+    it('decision a-tool-in-a-transaction: several tools take turns', async () => {
       await running(store, { id: 'run-2' });
       const second = store.openToolTransaction();
       const manager = await begin();
@@ -201,7 +201,7 @@ describe('the transaction of a transactional tool on SQLite', () => {
       expect(await orders()).toEqual([1, 2]);
     });
 
-    it('decision 12: waits for a transaction of the host', async () => {
+    it('decision a-tool-in-a-transaction: waits for a transaction of the host', async () => {
       const seen: string[] = [];
       let begun: Promise<unknown> | undefined;
       await dataSource.transaction(async (manager) => {
@@ -216,7 +216,7 @@ describe('the transaction of a transactional tool on SQLite', () => {
       expect(await orders()).toEqual([1]);
     });
 
-    it('decision 12: a host that starts a transaction at any moment never meets a second BEGIN', async () => {
+    it('decision a-tool-in-a-transaction: a host that starts a transaction at any moment never meets a second BEGIN', async () => {
       const failures: unknown[] = [];
       let isOver = false;
       const host = (async () => {
@@ -242,7 +242,7 @@ describe('the transaction of a transactional tool on SQLite', () => {
       expect(isIdle()).toBe(true);
     });
 
-    it('decision 11: is only committed after a host transaction that began inside it has ended', async () => {
+    it('decision one-connection-of-sqlite: is only committed after a host transaction that began inside it has ended', async () => {
       await begin();
       let commit: Promise<void> | undefined;
       await dataSource.transaction(async (manager) => {
@@ -257,7 +257,7 @@ describe('the transaction of a transactional tool on SQLite', () => {
       expect(await notes()).toEqual(['result']);
     });
 
-    it('decision 12: a transaction that was lost under the tool is a conflict, not a result', async () => {
+    it('decision a-tool-in-a-transaction: a transaction that was lost under the tool is a conflict, not a result', async () => {
       const manager = await begin();
       await manager.getRepository(orderEntity).insert({ id: 1 });
       const { databaseConnection } = dataSource.driver as unknown as {
@@ -269,7 +269,7 @@ describe('the transaction of a transactional tool on SQLite', () => {
       expect(await notes()).toEqual([]);
     });
 
-    it('decision 11: begins when another process lets go of the write lock, without standing still', async () => {
+    it('decision one-connection-of-sqlite: begins when another process lets go of the write lock, without standing still', async () => {
       const holder = await SqliteLockHolder.hold(subject.file);
       const begun = begin();
       await pause(60);
@@ -288,7 +288,7 @@ describe('the transaction of a transactional tool on SQLite', () => {
   });
 
   describe('calls of the store from inside the method', () => {
-    it('decision 11: that write are refused at once, with what to do instead', async () => {
+    it('decision one-connection-of-sqlite: that write are refused at once, with what to do instead', async () => {
       await begin();
       const enter = tool.enter?.bind(tool) as NonNullable<ToolTransaction['enter']>;
       await enter(async () => {
@@ -304,7 +304,7 @@ describe('the transaction of a transactional tool on SQLite', () => {
       expect((await store.list({ limit: 10 })).items.map(({ id }) => id).sort()).toEqual(['run-1', 'run-3']);
     });
 
-    it('decision 11: that read are answered', async () => {
+    it('decision one-connection-of-sqlite: that read are answered', async () => {
       await begin();
       await tool.enter?.(async () => {
         expect((await store.load('run-1'))?.run.status).toBe('running');
@@ -312,7 +312,7 @@ describe('the transaction of a transactional tool on SQLite', () => {
       });
     });
 
-    it('decision 11: that start a run in `context.manager` join, and the run is told after the commit', async () => {
+    it('decision one-connection-of-sqlite: that start a run in `context.manager` join, and the run is told after the commit', async () => {
       const manager = await begin();
       const visible: string[] = [];
       const start = (id: string): Promise<unknown> =>
@@ -354,7 +354,7 @@ describe('the transaction of a transactional tool on SQLite', () => {
     expect(await dataSource.query('SELECT * FROM lines')).toEqual([]);
   });
 
-  it("decision 12: knows the database's conflicts from other errors of the method", async () => {
+  it("decision a-tool-in-a-transaction: knows the database's conflicts from other errors of the method", async () => {
     const manager = await begin();
     const duplicate = async (): Promise<void> => {
       await manager.query('INSERT INTO orders (id) VALUES (1)');
