@@ -7,7 +7,7 @@ import type { RegisteredAgent } from './agent.registry.js';
 import { type ReadDefaults, readAgentLimits, readDefaults, readToolChoice } from './agent-options.js';
 import { compareVersions, isDottedVersion } from './dotted-version.js';
 import type { ProblemList } from './problem-list.js';
-import { selectTools, type ToolStock } from './tool-catalog.js';
+import { selectTools, type ToolCatalog } from './tool-catalog.js';
 import type { ExploredAgent } from './registration.explorer.js';
 import type { RegistrationSettings } from './registration-settings.js';
 import type { JsonObject, JsonValue } from '../contracts/json.js';
@@ -16,7 +16,7 @@ import type { Digester } from '../contracts/ports/system.port.js';
 /** Makes definitions of the agents that the explorer found; everything wrong with them becomes a problem. */
 export function buildAgents(
   explored: readonly ExploredAgent[],
-  tools: ToolStock,
+  tools: ToolCatalog,
   settings: RegistrationSettings,
   problems: ProblemList,
 ): RegisteredAgent[] {
@@ -42,7 +42,7 @@ export function buildAgents(
 function buildAgent(
   className: string,
   options: AgentOptions,
-  tools: ToolStock,
+  tools: ToolCatalog,
   settings: Omit<RegistrationSettings, 'defaults'> & { defaults: ReadDefaults },
   problems: ProblemList,
 ): AgentDefinition | undefined {

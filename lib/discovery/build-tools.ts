@@ -13,7 +13,7 @@ import { type PipelineCreators, ToolPipeline } from '../tools/tool-pipeline.js';
 import { readDefaults } from './agent-options.js';
 import { compareVersions, isDottedVersion } from './dotted-version.js';
 import type { ProblemList } from './problem-list.js';
-import { type RegisteredTool, toolIdentity, type ToolStock } from './tool-catalog.js';
+import { type RegisteredTool, toolIdentity, type ToolCatalog } from './tool-catalog.js';
 import type { Exploration, ExploredProbe, ExploredTool } from './registration.explorer.js';
 import type { RegistrationSettings } from './registration-settings.js';
 
@@ -47,8 +47,8 @@ type ReadTool = Given<typeof TOOL.fields>;
 const DEFAULT_TRANSACTION_TIMEOUT_MS = 5_000;
 
 /** From what the explorer found to tool definitions; everything wrong with them becomes a problem. */
-export async function buildTools(found: Exploration, building: ToolBuilding): Promise<ToolStock> {
-  const probes = new ProbeTable(found, building.problems);
+export async function buildTools(found: Exploration, building: ToolBuilding): Promise<ToolCatalog> {
+  const probes = new ProbeIndex(found, building.problems);
   const tools: HostTool[] = [];
   const broken = [...found.refused];
   for (const explored of found.tools) {
@@ -66,7 +66,7 @@ export async function buildTools(found: Exploration, building: ToolBuilding): Pr
 
 async function buildTool(
   { host, options }: ExploredTool,
-  probes: ProbeTable,
+  probes: ProbeIndex,
   building: ToolBuilding,
 ): Promise<HostTool | undefined> {
   const { problems } = building;
@@ -236,7 +236,7 @@ function refuseDuplicate(tool: HostTool, others: readonly HostTool[], problems: 
 }
 
 /** The `@RecoverTool` methods by what they name. */
-class ProbeTable {
+class ProbeIndex {
   private readonly byName = new Map<string, ExploredProbe>();
 
   constructor({ probes, tools, refused }: Exploration, problems: ProblemList) {

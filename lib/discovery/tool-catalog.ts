@@ -14,7 +14,7 @@ export interface RegisteredTool {
 }
 
 /** All tools of an application. */
-export interface ToolStock {
+export interface ToolCatalog {
   tools: RegisteredTool[];
   /** What could not be made into a tool, and was reported. */
   broken: BrokenTool[];
@@ -27,7 +27,7 @@ export function toolIdentity({ name, version }: { name: string; version: string 
 /** Which tools an agent means: by class, by name (the highest version) or by `name@version`. */
 export function selectTools(
   references: readonly ToolReference[],
-  { tools: registered, broken }: ToolStock,
+  { tools: registered, broken }: ToolCatalog,
   what: string,
   problems: ProblemList,
 ): RegisteredTool[] {
@@ -50,7 +50,7 @@ export function selectTools(
   return [...selected];
 }
 
-function isBroken(reference: ToolReference, broken: ToolStock['broken']): boolean {
+function isBroken(reference: ToolReference, broken: ToolCatalog['broken']): boolean {
   return broken.some(({ name, classRef }) =>
     typeof reference === 'string' ? name === reference.split('@')[0] : classRef === reference,
   );

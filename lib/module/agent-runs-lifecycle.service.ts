@@ -38,7 +38,7 @@ import {
   stopListening,
   watchShutdownHooks,
 } from './process-life.js';
-import { checkStore, refuseForgetfulStore, refuseSecondModule } from './boot-checks.js';
+import { requireOneStore, requireDurableStore, refuseSecondModule } from './boot-checks.js';
 import { DiagnosticsChannelObserver, RedactingObserver } from './redacting-observer.js';
 import type { ModuleSettings } from './module-settings.js';
 import { startUpLine } from './nest-engine-log.js';
@@ -103,8 +103,8 @@ export class AgentRunsLifecycle
     const { settings, store } = this;
     const { problems } = settings;
     refuseSecondModule(this.modules, problems);
-    checkStore(store, this.hostStore === undefined, this.modules, problems);
-    refuseForgetfulStore(store, settings.allowMemoryStore, problems);
+    requireOneStore(store, this.hostStore === undefined, this.modules, problems);
+    requireDurableStore(store, settings.allowMemoryStore, problems);
     if (settings.jobs)
       this.trigger = (await problems.attemptAsync(() => findTrigger(settings.trigger, this.moduleRef))) ?? null;
     await this.register(problems);

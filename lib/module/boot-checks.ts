@@ -16,7 +16,12 @@ export function refuseSecondModule(modules: ModulesContainer, problems: ProblemL
 }
 
 /** A `RunStore` that this module cannot see would be silently replaced by memory. */
-export function checkStore(store: RunStore, isOwn: boolean, modules: ModulesContainer, problems: ProblemList): void {
+export function requireOneStore(
+  store: RunStore,
+  isOwn: boolean,
+  modules: ModulesContainer,
+  problems: ProblemList,
+): void {
   const providers = providersOf(modules, RunStore);
   const names = providers.map(({ name }) => name).join(', ');
   if (isOwn && providers.length > 0) {
@@ -33,7 +38,7 @@ export function checkStore(store: RunStore, isOwn: boolean, modules: ModulesCont
   }
 }
 
-export function refuseForgetfulStore(store: RunStore, allowed: boolean, problems: ProblemList): void {
+export function requireDurableStore(store: RunStore, allowed: boolean, problems: ProblemList): void {
   if (process.env.NODE_ENV !== 'production' || allowed || store.traits?.durable === true) return;
   problems.add(
     `NODE_ENV is production and the store ${store.traits?.name ?? store.constructor.name} does not outlive the process. Import AgentRunsTypeOrmModule.forRoot() from nestjs-agent-runs/typeorm, or set allowMemoryStore: true.`,

@@ -5,7 +5,7 @@ import type { JournalEntry } from '../../lib/contracts/journal-entry.js';
 import type { RecoveryPolicy } from '../../lib/contracts/policies.js';
 import type { RunRecord } from '../../lib/contracts/run.js';
 import { isSettled } from '../../lib/contracts/run-status.js';
-import type { ImageChange, JournalRow } from '../../lib/stores/in-memory/tables.js';
+import type { TablesChange, JournalRow } from '../../lib/stores/in-memory/tables.js';
 import type { Commit, SimDatabase } from './sim-database.js';
 import type { Ledger } from './ledger.js';
 import type { World } from './world.js';
@@ -317,7 +317,7 @@ export class Invariants {
   }
 
   /** I7: decided once, not too late, and not expired too early. */
-  private interaction({ interaction }: Extract<ImageChange, { kind: 'interaction' }>): void {
+  private interaction({ interaction }: Extract<TablesChange, { kind: 'interaction' }>): void {
     const { id, status, expiresAt, decidedAt } = interaction;
     const before = this.asks.get(id);
     this.asks.set(id, status);

@@ -1,6 +1,6 @@
 // The simulated server: tables, row locks that are waited for, transactions that end with their connection, and a clock of its own. What a transaction writes
 // is seen by others when it has committed (READ COMMITTED); with one writer every lock is the same lock, as in SQLite.
-import { type ImageCommit, ImageTables } from '../../lib/stores/in-memory/tables.js';
+import { type TablesCommit, InMemoryTables } from '../../lib/stores/in-memory/tables.js';
 import type { RunRecord } from '../../lib/contracts/run.js';
 import { EPOCH, type SimProcess } from './sim-process.js';
 import type { World } from './world.js';
@@ -40,7 +40,7 @@ interface Lock {
 export interface Commit {
   by: SimProcess;
   what: string;
-  commit: ImageCommit;
+  commit: TablesCommit;
   /** The runs it changed, as they were. */
   before: ReadonlyMap<string, RunRecord | undefined>;
 }
@@ -52,7 +52,7 @@ export interface ToolRow {
 }
 
 export class SimDatabase {
-  readonly tables = new ImageTables();
+  readonly tables = new InMemoryTables();
   /** Of transactional tools: committed. */
   readonly toolRows: ToolRow[] = [];
   onCommit: (commit: Commit) => void = () => undefined;
@@ -135,7 +135,7 @@ export class SimDatabase {
   }
 
   /** @param before the runs that were changed, as they were */
-  committed(by: SimProcess, what: string, commit: ImageCommit | null, before: Commit['before']): void {
+  committed(by: SimProcess, what: string, commit: TablesCommit | null, before: Commit['before']): void {
     if (commit) this.onCommit({ by, what, commit, before });
   }
 

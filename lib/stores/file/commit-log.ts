@@ -1,5 +1,5 @@
 import type { FileHandle } from 'node:fs/promises';
-import type { ImageCommit } from '../in-memory/tables.js';
+import type { TablesCommit } from '../in-memory/tables.js';
 import { diskError, writeAll } from './disk.js';
 import { commitText, encodeFrame } from './log-format.js';
 import type { LogEnd } from './open-log.js';
@@ -8,7 +8,7 @@ import type { LogEnd } from './open-log.js';
 const FRAME_TEXT = 4 * 1024 * 1024;
 
 interface Pending {
-  commit: ImageCommit;
+  commit: TablesCommit;
   text: string;
   resolve: () => void;
   reject: (error: Error) => void;
@@ -44,7 +44,7 @@ export class CommitLog {
    * Takes a commit that is in the image already.
    * @returns resolved when it is flushed; rejected with a StoreUnavailableError when it is out of the image again
    */
-  add(commit: ImageCommit): Promise<void> {
+  add(commit: TablesCommit): Promise<void> {
     const text = this.textOf(commit);
     const done = new Promise<void>((resolve, reject) => {
       this.queue.push({ commit, text, resolve, reject });
@@ -68,7 +68,7 @@ export class CommitLog {
     await this.file.close();
   }
 
-  private textOf(commit: ImageCommit): string {
+  private textOf(commit: TablesCommit): string {
     try {
       return commitText(commit.changes);
     } catch (cause) {

@@ -2,8 +2,8 @@ import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { InvalidConfigurationError } from '../../errors/configuration.errors.js';
 import { StoreUnavailableError } from '../../errors/store.errors.js';
-import { ImageTables, type Written } from '../in-memory/tables.js';
-import { ImageRunStore } from '../in-memory/in-memory-run.store.js';
+import { InMemoryTables, type Written } from '../in-memory/tables.js';
+import { InMemoryStore } from '../in-memory/in-memory-run.store.js';
 import { checkFormat, DIRECTORY_MODE, diskError } from './disk.js';
 import { CommitLog } from './commit-log.js';
 import { DirectoryLock } from './directory-lock.js';
@@ -30,7 +30,7 @@ interface Opened {
  * Names in it are fixed: no id ever becomes a file name. Files are 0600, a directory it makes is 0700. Workers' leases are not on disk: who opens the
  * directory has it alone, so leases of earlier processes are over by then and their runs can be taken over at once.
  */
-export class FileRunStore extends ImageRunStore {
+export class FileRunStore extends InMemoryStore {
   private readonly directory: string;
   private opened: Promise<Opened> | null = null;
   private log: CommitLog | null = null;
@@ -106,7 +106,7 @@ export class FileRunStore extends ImageRunStore {
     try {
       await checkFormat(join(this.directory, 'format.json'));
       const path = join(this.directory, 'commits.log');
-      const tables = new ImageTables();
+      const tables = new InMemoryTables();
       const { file, end } = await openLog(path, tables);
       this.tables = tables;
       return { lock, log: new CommitLog(file, path, end, () => lock.assertHeld()) };

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
 import { decodePayload, encodePayload, fromJson, toJson } from '../codec/payload-codec.js';
-import type { ImageChange } from '../in-memory/tables.js';
+import type { TablesChange } from '../in-memory/tables.js';
 
 /**
  * The form of the log: one line a flush, `<crc32, 8 hex> <number> <JSON array of commits>\n`, numbered 1, 2, 3 … The checksum covers the number and the
@@ -38,11 +38,11 @@ function checksum(bytes: Buffer): string {
 }
 
 /** The changes of a commit as JSON text and back. Entries go in as the text they are already: nothing is serialised twice on the way to disk. */
-export function commitText(changes: readonly ImageChange[]): string {
+export function commitText(changes: readonly TablesChange[]): string {
   return `[${changes.map(changeText).join(',')}]`;
 }
 
-function changeText(change: ImageChange): string {
+function changeText(change: TablesChange): string {
   if (change.kind === 'session') return toJson(change);
   const runId = runOf(change);
   const start = `{"kind":"${change.kind}","runId":${toJson(runId)}`;
@@ -51,7 +51,7 @@ function changeText(change: ImageChange): string {
   return `${start},"row":${toJson(row)},"entries":${entries}}`;
 }
 
-function runOf(change: Exclude<ImageChange, { kind: 'session' }>): string {
+function runOf(change: Exclude<TablesChange, { kind: 'session' }>): string {
   switch (change.kind) {
     case 'run':
       return change.run.id;
@@ -64,14 +64,14 @@ function runOf(change: Exclude<ImageChange, { kind: 'session' }>): string {
   }
 }
 
-type JournalText = Extract<ImageChange, { kind: 'journal' }> & { entries: unknown };
-type PayloadText = { kind: Exclude<ImageChange['kind'], 'session' | 'journal'>; runId: string; payload: unknown };
+type JournalText = Extract<TablesChange, { kind: 'journal' }> & { entries: unknown };
+type PayloadText = { kind: Exclude<TablesChange['kind'], 'session' | 'journal'>; runId: string; payload: unknown };
 
 /** @param value a change as parsed from {@link commitText} */
-export function changeOf(value: unknown): ImageChange {
-  const change = value as Extract<ImageChange, { kind: 'session' }> | JournalText | PayloadText;
+export function changeOf(value: unknown): TablesChange {
+  const change = value as Extract<TablesChange, { kind: 'session' }> | JournalText | PayloadText;
   if (change.kind === 'session') return change;
   const { kind, runId } = change;
-  if (kind !== 'journal') return decodePayload(runId, kind, toJson(change.payload)) as ImageChange;
+  if (kind !== 'journal') return decodePayload(runId, kind, toJson(change.payload)) as TablesChange;
   return { kind, runId, row: { ...change.row, entries: toJson(change.entries) } };
 }

@@ -1,7 +1,7 @@
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { BrokenStoreError } from '../../errors/store.errors.js';
-import { dump, type ImageChange, type ImageTables } from '../in-memory/tables.js';
+import { dump, type TablesChange, type InMemoryTables } from '../in-memory/tables.js';
 import { FILE_MODE, replaceFile, syncDirectory, writeAll } from './disk.js';
 import { toJson } from '../codec/payload-codec.js';
 import { changeOf, commitText, decodeFrame, encodeFrame, type LogFrame } from './log-format.js';
@@ -22,7 +22,7 @@ export interface OpenLog {
  * @param tables empty; holds what the log says afterwards
  * @throws BrokenStoreError when the log is damaged before its end
  */
-export async function openLog(path: string, tables: ImageTables, worthwhile = WORTHWHILE): Promise<OpenLog> {
+export async function openLog(path: string, tables: InMemoryTables, worthwhile = WORTHWHILE): Promise<OpenLog> {
   const opened = await load(path, tables);
   if (opened.superseded < worthwhile || opened.superseded < opened.end.offset / 2) return opened;
   const compacted = await compact(path, tables).catch(async (error: unknown) => {
@@ -41,7 +41,7 @@ async function isSameFile(path: string, file: FileHandle): Promise<boolean> {
   return named.ino === opened.ino && named.dev === opened.dev;
 }
 
-async function load(path: string, tables: ImageTables): Promise<OpenLog & { superseded: number }> {
+async function load(path: string, tables: InMemoryTables): Promise<OpenLog & { superseded: number }> {
   const file = await openFile(path);
   try {
     let superseded = 0;
@@ -66,7 +66,7 @@ async function load(path: string, tables: ImageTables): Promise<OpenLog & { supe
 }
 
 /** Whether a compacted log would hold one row where this one holds two. */
-function isSuperseding(tables: ImageTables, change: ImageChange): boolean {
+function isSuperseding(tables: InMemoryTables, change: TablesChange): boolean {
   switch (change.kind) {
     case 'header':
       return true;
@@ -82,7 +82,7 @@ function isSuperseding(tables: ImageTables, change: ImageChange): boolean {
   }
 }
 
-async function compact(path: string, tables: ImageTables): Promise<LogEnd> {
+async function compact(path: string, tables: InMemoryTables): Promise<LogEnd> {
   let offset = 0;
   let number = 0;
   await replaceFile(path, async (file) => {

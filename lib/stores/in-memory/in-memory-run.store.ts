@@ -30,16 +30,16 @@ import {
 import type { RunRecord, RunSummary, SessionRecord } from '../../contracts/run.js';
 import { InvalidConfigurationError } from '../../errors/configuration.errors.js';
 import { detached } from '../codec/payload-codec.js';
-import { ImageTables, type Written } from './tables.js';
+import { InMemoryTables, type Written } from './tables.js';
 
 /**
- * The kernel of the stores that keep everything in this process: the whole port over {@link ImageTables}, in which one turn of the event loop is a
+ * The kernel of the stores that keep everything in this process: the whole port over {@link InMemoryTables}, in which one turn of the event loop is a
  * transaction. What a subclass adds is only when an answer may be given: at once (memory), or when all that the answer rests on is on disk (file). So
  * nothing is ever told that could still be lost (I2).
  */
-export abstract class ImageRunStore extends RunStore {
+export abstract class InMemoryStore extends RunStore {
   /** @internal */
-  protected tables = new ImageTables();
+  protected tables = new InMemoryTables();
 
   /** @param clock the store's clock, epoch ms */
   protected constructor(

@@ -15,22 +15,22 @@ import { RUN_STATUSES, type RunStatus } from '../../contracts/run-status.js';
 import { RUN_SUMMARY_PROPERTIES, type RunRecord, type RunSummary } from '../../contracts/run.js';
 import { decodePayload, detached } from '../codec/payload-codec.js';
 import { answeredRuns, byAge, byText, claimableSince, isExpired, leaseOf } from './sweeps.js';
-import type { ImageTables, JournalRow } from './tables.js';
+import type { InMemoryTables, JournalRow } from './tables.js';
 
 /** What a store is asked by people and programs: journals, lists, interactions, metrics. Answers are detached; summaries carry no content. */
-export function load(tables: ImageTables, runId: string): { run: RunRecord; lease: LeaseView | null } | null {
+export function load(tables: InMemoryTables, runId: string): { run: RunRecord; lease: LeaseView | null } | null {
   const run = tables.runs.get(runId);
   return run ? { run: detached(run), lease: leaseOf(tables, run) } : null;
 }
 
-export function snapshot(tables: ImageTables, runId: string): RunAtOneMoment | null {
+export function snapshot(tables: InMemoryTables, runId: string): RunAtOneMoment | null {
   const loaded = load(tables, runId);
   const open = tables.interactionsOf(runId).filter(({ status }) => status === 'pending');
   return loaded && { ...loaded, interactions: detached(open.sort(byAsk)) };
 }
 
 export function readJournal(
-  tables: ImageTables,
+  tables: InMemoryTables,
   runId: string,
   after: number,
   limit: number,
@@ -46,7 +46,7 @@ export function readJournal(
   return { run: detached(run), entries };
 }
 
-export function follow(tables: ImageTables, positions: readonly JournalPosition[], limit: number): JournalNews[] {
+export function follow(tables: InMemoryTables, positions: readonly JournalPosition[], limit: number): JournalNews[] {
   let left = limit;
   return positions.flatMap(({ runId, after }) => {
     const run = tables.runs.get(runId);
@@ -78,7 +78,7 @@ function firstRowAfter(rows: readonly { first: number; count: number }[], after:
   return low;
 }
 
-export function list(tables: ImageTables, query: ListQuery): Page<RunSummary> {
+export function list(tables: InMemoryTables, query: ListQuery): Page<RunSummary> {
   const place = query.cursor === undefined ? undefined : placeOf('runs', query.cursor);
   const fits = runFits(query);
   const found = [...tables.runs.values()].filter(
@@ -99,7 +99,7 @@ export function list(tables: ImageTables, query: ListQuery): Page<RunSummary> {
   return { ...page, items: page.items.map((run) => detached(summaryOf(run))) };
 }
 
-export function interactions(tables: ImageTables, query: InteractionQuery): Page<Interaction> {
+export function interactions(tables: InMemoryTables, query: InteractionQuery): Page<Interaction> {
   const place = query.cursor === undefined ? undefined : placeOf('interactions', query.cursor);
   const fits = runFits(query);
   const source = query.runId === undefined ? [...tables.interactions.values()] : tables.interactionsOf(query.runId);
@@ -141,11 +141,11 @@ function isCreatedWithin(
   return createdAt >= createdSince && createdAt < createdBefore;
 }
 
-export function countPending(tables: ImageTables, upTo: number): number {
+export function countPending(tables: InMemoryTables, upTo: number): number {
   return Math.min(upTo, tables.countWithStatus('pending') + tables.countWithStatus('queued'));
 }
 
-export function metrics(tables: ImageTables, now: number): StoreMetrics {
+export function metrics(tables: InMemoryTables, now: number): StoreMetrics {
   const running = tables.withStatus('running');
   const since = [...tables.withStatus('pending'), ...tables.withStatus('retry_wait'), ...running]
     .map((run) => claimableSince(tables, run, now))

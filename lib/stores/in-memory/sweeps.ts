@@ -12,13 +12,17 @@ import type {
 import { isSettled, RUN_STATUSES } from '../../contracts/run-status.js';
 import type { RunRecord } from '../../contracts/run.js';
 import { detached } from '../codec/payload-codec.js';
-import type { ImageTables } from './tables.js';
+import type { InMemoryTables } from './tables.js';
 
 /** What workers and sweeps ask: heartbeats, candidates, offenders against I11. Plain reads: whatever is found is decided again under its lock. */
 /** After this, nobody asks any more whose runs these were. */
 const FORGOTTEN_AFTER_MS = 3_600_000;
 
-export function heartbeat(tables: ImageTables, now: number, beat: WorkerBeat): { now: number; leaseExpiresAt: number } {
+export function heartbeat(
+  tables: InMemoryTables,
+  now: number,
+  beat: WorkerBeat,
+): { now: number; leaseExpiresAt: number } {
   if (!tables.workers.has(beat.workerId)) {
     for (const { id, leaseExpiresAt } of [...tables.workers.values()]) {
       if (leaseExpiresAt < now - FORGOTTEN_AFTER_MS) tables.workers.delete(id);
@@ -35,11 +39,11 @@ export function heartbeat(tables: ImageTables, now: number, beat: WorkerBeat): {
   return { now, leaseExpiresAt };
 }
 
-export function liveWorkers(tables: ImageTables, now: number): WorkerRecord[] {
+export function liveWorkers(tables: InMemoryTables, now: number): WorkerRecord[] {
   return [...tables.workers.values()].filter(({ leaseExpiresAt }) => leaseExpiresAt > now).map(detached);
 }
 
-export function due(tables: ImageTables, now: number, query: DueQuery): DueAnswer {
+export function due(tables: InMemoryTables, now: number, query: DueQuery): DueAnswer {
   const candidates =
     query.limit > 0 && query.offers.length > 0
       ? [
@@ -73,7 +77,7 @@ export function due(tables: ImageTables, now: number, query: DueQuery): DueAnswe
   };
 }
 
-export function overdue(tables: ImageTables, now: number, query: OverdueQuery): OverdueAnswer {
+export function overdue(tables: InMemoryTables, now: number, query: OverdueQuery): OverdueAnswer {
   const ids = (runs: readonly RunRecord[]) =>
     runs
       .filter((run) => run.contractVersion <= query.contractVersion)
@@ -103,7 +107,7 @@ export function overdue(tables: ImageTables, now: number, query: OverdueQuery): 
 }
 
 /** Runs that wait for people only, and nobody has anything left to answer. */
-export function answeredRuns(tables: ImageTables): RunRecord[] {
+export function answeredRuns(tables: InMemoryTables): RunRecord[] {
   return tables
     .withStatus('waiting')
     .filter(
@@ -113,7 +117,7 @@ export function answeredRuns(tables: ImageTables): RunRecord[] {
     );
 }
 
-function openRuns(tables: ImageTables): RunRecord[] {
+function openRuns(tables: InMemoryTables): RunRecord[] {
   return RUN_STATUSES.filter((status) => !isSettled(status)).flatMap((status) => tables.withStatus(status));
 }
 
@@ -123,7 +127,7 @@ function openRuns(tables: ImageTables): RunRecord[] {
  *
  * The owner's lease of a running run; null for any other.
  */
-export function leaseOf(tables: ImageTables, run: RunRecord): LeaseView | null {
+export function leaseOf(tables: InMemoryTables, run: RunRecord): LeaseView | null {
   if (run.status !== 'running' || run.owner === null) return null;
   const worker = tables.workers.get(run.owner);
   return {
@@ -133,12 +137,12 @@ export function leaseOf(tables: ImageTables, run: RunRecord): LeaseView | null {
   };
 }
 
-export function isExpired(tables: ImageTables, run: RunRecord, now: number): boolean {
+export function isExpired(tables: InMemoryTables, run: RunRecord, now: number): boolean {
   return run.status === 'running' && (leaseOf(tables, run)?.expiresAt ?? 0) <= now;
 }
 
 /** Since when anybody may claim the run, by epoch ms; null when nobody may now. */
-export function claimableSince(tables: ImageTables, run: RunRecord, now: number): number | null {
+export function claimableSince(tables: InMemoryTables, run: RunRecord, now: number): number | null {
   switch (run.status) {
     case 'pending':
       return run.updatedAt;

@@ -21,7 +21,7 @@ export interface JournalRow {
  * applies them; the file store also writes them to disk and applies them again when it opens. Values in them are
  * detached already.
  */
-export type ImageChange =
+export type TablesChange =
   | { kind: 'run'; run: RunRecord }
   | { kind: 'header'; runId: string; change: RunChange & Partial<Pick<RunRecord, 'revision' | 'updatedAt' | 'totals'>> }
   | { kind: 'journal'; runId: string; row: JournalRow }
@@ -30,8 +30,8 @@ export type ImageChange =
   | { kind: 'inbox'; message: InboxMessage };
 
 /** A commit that is in the image. */
-export interface ImageCommit {
-  readonly changes: readonly ImageChange[];
+export interface TablesCommit {
+  readonly changes: readonly TablesChange[];
   /** Takes it out again. Only ever the newest commit that is still in. */
   undo(): void;
 }
@@ -39,7 +39,7 @@ export interface ImageCommit {
 /** What a write did: its answer, and its commit unless nothing was written. */
 export interface Written<T> {
   value: T;
-  commit: ImageCommit | null;
+  commit: TablesCommit | null;
 }
 
 /**
@@ -49,7 +49,7 @@ export interface Written<T> {
  */
 const EMPTY: ReadonlySet<string> = new Set();
 
-export class ImageTables {
+export class InMemoryTables {
   readonly runs = new Map<string, RunRecord>();
   readonly journals = new Map<string, JournalRow[]>();
   readonly sessions = new Map<string, SessionRecord>();
@@ -69,7 +69,7 @@ export class ImageTables {
   private readonly pending = new Set<string>();
 
   /** Applies all changes, or none: it cannot fail half way. */
-  commit(changes: readonly ImageChange[]): ImageCommit | null {
+  commit(changes: readonly TablesChange[]): TablesCommit | null {
     if (changes.length === 0) return null;
     const undos = changes.map((change) => this.apply(change));
     return {
@@ -115,7 +115,7 @@ export class ImageTables {
     return this.pending.size;
   }
 
-  private apply(change: ImageChange): () => void {
+  private apply(change: TablesChange): () => void {
     switch (change.kind) {
       case 'run':
         return this.insertRun(change.run);
@@ -223,7 +223,7 @@ function leave(index: Map<string, Set<string>>, key: string, id: string): void {
 }
 
 /** An image as the shortest list of commits that brings it about: what a compacted log holds. Workers are left out: they belong to living processes. */
-export function* dump(tables: ImageTables): Generator<ImageChange[]> {
+export function* dump(tables: InMemoryTables): Generator<TablesChange[]> {
   for (const session of tables.sessions.values()) yield [{ kind: 'session', session }];
   for (const run of tables.runs.values()) {
     yield [{ kind: 'run', run }];

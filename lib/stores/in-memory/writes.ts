@@ -25,14 +25,14 @@ import {
 import { detached, encodePayload } from '../codec/payload-codec.js';
 import { byAsk } from './queries.js';
 import { leaseOf } from './sweeps.js';
-import type { ImageChange, ImageTables, JournalRow, Written } from './tables.js';
+import type { TablesChange, InMemoryTables, JournalRow, Written } from './tables.js';
 
 /**
  * The three doors through which a run changes: create, append, transition. Each runs in one turn of the event loop, which is its lock: it reads, asks the
  * decider with detached copies, checks, and only then commits, so that a refusal of any kind writes nothing. Every append is fenced by attempt and
  * status (I3), settled runs are left only as the transition table allows (I4).
  */
-export function create(tables: ImageTables, now: number, request: CreateRequest): Written<CreateResult> {
+export function create(tables: InMemoryTables, now: number, request: CreateRequest): Written<CreateResult> {
   const session = request.sessionId === null ? undefined : tables.sessions.get(request.sessionId);
   const sameRequest = tables.runOfRequest(request.requestScope, request.requestId);
   const sameId = tables.runs.get(request.runId);
@@ -47,7 +47,7 @@ export function create(tables: ImageTables, now: number, request: CreateRequest)
   const run: RunRecord = { ...detached(decision.run), revision: 1, sequence: 0, totals };
   const taken = tables.runs.get(run.id) ?? tables.runOfRequest(run.requestScope, run.requestId);
   if (taken) throw takenRun(run, taken);
-  const changes: ImageChange[] = [{ kind: 'run', run }];
+  const changes: TablesChange[] = [{ kind: 'run', run }];
   if (decision.entries.length > 0) {
     changes.push({ kind: 'journal', runId: run.id, row: rowOf(run.id, 1, run.attempt, decision.entries, totals) });
   }
@@ -56,7 +56,7 @@ export function create(tables: ImageTables, now: number, request: CreateRequest)
   return { value: { run: detached(tables.runs.get(run.id) as RunRecord), created: true }, commit };
 }
 
-export function append(tables: ImageTables, request: AppendRequest): Written<void> {
+export function append(tables: InMemoryTables, request: AppendRequest): Written<void> {
   const { runId, attempt, firstSequence, entries } = request;
   const run = tables.runs.get(runId);
   const row = rowOf(runId, firstSequence, attempt, entries, detached(request.totals));
@@ -71,7 +71,7 @@ export function append(tables: ImageTables, request: AppendRequest): Written<voi
 }
 
 export function transition<T>(
-  tables: ImageTables,
+  tables: InMemoryTables,
   now: number,
   request: TransitionRequest<T>,
 ): Written<TransitionResult<T>> {
@@ -93,7 +93,7 @@ export function transition<T>(
 }
 
 function lock(
-  tables: ImageTables,
+  tables: InMemoryTables,
   now: number,
   run: RunRecord,
   { session: withSession, inboxRequestId }: Pick<TransitionRequest<never>, 'session' | 'inboxRequestId'>,
@@ -121,10 +121,10 @@ function lock(
   };
 }
 
-function planRunWrite(run: RunRecord, write: RunWrite, now: number): ImageChange[] {
+function planRunWrite(run: RunRecord, write: RunWrite, now: number): TablesChange[] {
   const change = detached(write.change);
   requireSettledStays(run, change);
-  const changes: ImageChange[] = [];
+  const changes: TablesChange[] = [];
   const totals = detached(write.totals ?? run.totals);
   if (Object.keys(change).length > 0) {
     changes.push({ kind: 'header', runId: run.id, change: { ...change, revision: run.revision + 1, updatedAt: now } });
@@ -139,12 +139,12 @@ function planRunWrite(run: RunRecord, write: RunWrite, now: number): ImageChange
 }
 
 function planNeighbours(
-  tables: ImageTables,
+  tables: InMemoryTables,
   now: number,
   decision: TransitionDecision<unknown>,
   locked: { nextId: string | undefined; sessionId: string | undefined },
-): ImageChange[] {
-  const changes: ImageChange[] = [];
+): TablesChange[] {
+  const changes: TablesChange[] = [];
   if (decision.session) {
     const session = locked.sessionId === undefined ? undefined : tables.sessions.get(locked.sessionId);
     if (!session) throw unlockedChange('a session');
@@ -158,14 +158,14 @@ function planNeighbours(
   return changes;
 }
 
-function planInteraction(tables: ImageTables, given: Interaction): ImageChange {
+function planInteraction(tables: InMemoryTables, given: Interaction): TablesChange {
   const interaction = detached(given);
   const stored = tables.interactions.get(interaction.id);
   if (stored) requireReplaceable(stored, interaction);
   return { kind: 'interaction', interaction };
 }
 
-function planInbox(tables: ImageTables, given: InboxMessage): ImageChange {
+function planInbox(tables: InMemoryTables, given: InboxMessage): TablesChange {
   const message = detached(given);
   const stored = tables.inboxes.get(message.runId)?.get(message.requestId);
   if (stored) requireQueued(stored);

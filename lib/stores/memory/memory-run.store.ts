@@ -1,6 +1,6 @@
 import type { ToolTransaction } from '../../contracts/ports/run-store.port.js';
 import type { Written } from '../in-memory/tables.js';
-import { ImageRunStore } from '../in-memory/in-memory-run.store.js';
+import { InMemoryStore } from '../in-memory/in-memory-run.store.js';
 
 /** What {@link MemoryRunStore} takes. */
 export interface MemoryRunStoreOptions {
@@ -17,7 +17,7 @@ export interface MemoryRunStoreOptions {
  * The store for tests and trials: everything in this process, gone with it. It keeps every promise of the port except durability; what it has said once
  * stays readable after `close`, because nothing else could bring it back.
  */
-export class MemoryRunStore extends ImageRunStore {
+export class MemoryRunStore extends InMemoryStore {
   constructor(private readonly options: MemoryRunStoreOptions = {}) {
     const transactions = options.manager !== undefined;
     super({ name: 'memory', durable: false, shared: false, transactions }, options.clock ?? (() => Date.now()));

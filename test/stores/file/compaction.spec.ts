@@ -3,7 +3,7 @@ import { jest } from '@jest/globals';
 import { CommitLog } from '../../../lib/stores/file/commit-log.js';
 import { openLog } from '../../../lib/stores/file/open-log.js';
 import { commitText } from '../../../lib/stores/file/log-format.js';
-import { dump, ImageTables } from '../../../lib/stores/in-memory/tables.js';
+import { dump, InMemoryTables } from '../../../lib/stores/in-memory/tables.js';
 import {
   anInteraction,
   appendNotes,
@@ -45,10 +45,10 @@ describe('A log that is mostly superseded', () => {
     await subject.dispose();
   });
 
-  const pictureOf = (tables: ImageTables) => [...dump(tables)].map(commitText);
+  const pictureOf = (tables: InMemoryTables) => [...dump(tables)].map(commitText);
 
   async function opened(worthwhile: number) {
-    const tables = new ImageTables();
+    const tables = new InMemoryTables();
     const { file, end } = await openLog(subject.path('commits.log'), tables, worthwhile);
     return { tables, file, end };
   }

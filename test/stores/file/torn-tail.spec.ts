@@ -2,7 +2,7 @@ import { copyFile, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openLog } from '../../../lib/stores/file/open-log.js';
 import { readJournal } from '../../../lib/stores/in-memory/queries.js';
-import { ImageTables } from '../../../lib/stores/in-memory/tables.js';
+import { InMemoryTables } from '../../../lib/stores/in-memory/tables.js';
 import { appendNotes, change, journal, loaded, notesOf, running } from '../../../packages/contract/lib/scenario.js';
 import { FileSubject } from './file-subject.js';
 
@@ -36,7 +36,7 @@ describe('A log whose end was torn by a crash', () => {
     const path = join(await withLog('torn', log), 'commits.log');
     for (let end = lastFrame; end < log.length; end += 1) {
       await writeFile(path, log.subarray(0, end));
-      const tables = new ImageTables();
+      const tables = new InMemoryTables();
       const opened = await openLog(path, tables);
       await opened.file.close();
       expect([end, opened.end.offset, (await stat(path)).size]).toEqual([end, lastFrame, lastFrame]);

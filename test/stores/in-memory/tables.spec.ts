@@ -1,10 +1,10 @@
 import { commitText } from '../../../lib/stores/file/log-format.js';
-import { dump, type ImageChange, type ImageCommit, ImageTables } from '../../../lib/stores/in-memory/tables.js';
+import { dump, type TablesChange, type TablesCommit, InMemoryTables } from '../../../lib/stores/in-memory/tables.js';
 import { RUN_STATUSES } from '../../../lib/contracts/run-status.js';
 import { aRun, anInteraction, totalsOf } from '../../../packages/contract/lib/scenario.js';
 
 /** Everything the tables answer, indexes included. */
-function picture(tables: ImageTables): unknown {
+function picture(tables: InMemoryTables): unknown {
   return {
     dump: [...dump(tables)].map(commitText),
     statuses: RUN_STATUSES.map((status) => [
@@ -47,7 +47,7 @@ const MESSAGE = {
   createdAt: 1,
 };
 
-const COMMITS: ImageChange[][] = [
+const COMMITS: TablesChange[][] = [
   [
     { kind: 'run', run: aRun(1, { id: 'run-1', sessionId: 's-1', sessionOrder: 1 }) },
     { kind: 'journal', runId: 'run-1', row: row(1, '["\u00e9"]', 0) },
@@ -76,11 +76,11 @@ const COMMITS: ImageChange[][] = [
 
 describe('The tables of an image', () => {
   it('STO-1: are exactly what they were before a commit when it is taken out again', () => {
-    const tables = new ImageTables();
+    const tables = new InMemoryTables();
     const pictures = [picture(tables)];
-    const commits: ImageCommit[] = [];
+    const commits: TablesCommit[] = [];
     for (const changes of COMMITS) {
-      commits.push(tables.commit(changes) as ImageCommit);
+      commits.push(tables.commit(changes) as TablesCommit);
       pictures.push(picture(tables));
     }
     expect(new Set(pictures.map((one) => JSON.stringify(one))).size).toBe(COMMITS.length + 1);
@@ -89,18 +89,18 @@ describe('The tables of an image', () => {
       commit.undo();
       expect(picture(tables)).toEqual(pictures.at(-1));
     }
-    expect(picture(tables)).toEqual(picture(new ImageTables()));
+    expect(picture(tables)).toEqual(picture(new InMemoryTables()));
   });
 
   it('STO-7: are the same when they are built from their own dump', () => {
-    const tables = new ImageTables();
+    const tables = new InMemoryTables();
     for (const changes of COMMITS) tables.commit(changes);
-    const again = new ImageTables();
+    const again = new InMemoryTables();
     for (const changes of dump(tables)) again.commit(changes);
     expect(picture(again)).toEqual(picture(tables));
   });
 
   it('write nothing for a commit without changes', () => {
-    expect(new ImageTables().commit([])).toBeNull();
+    expect(new InMemoryTables().commit([])).toBeNull();
   });
 });

@@ -13,7 +13,7 @@ const ROW_IS_THERE = `SELECT 1 AS found FROM ${sqliteDialect.tables.journal} WHE
 /** Looks at a host transaction that has begun in TypeORM but not on the connection, before it is taken for one whose BEGIN failed. */
 const PATIENCE = 20;
 /** Wait for a host transaction nested in ours to end. */
-const LOOK_AGAIN_MS = 2;
+const POLL_MS = 2;
 
 /** The count of open transactions that TypeORM keeps on its query runner: 1 = BEGIN, more = savepoints. */
 type CountingRunner = Omit<QueryRunner, 'isTransactionActive'> & {
@@ -174,7 +174,7 @@ export class SqliteToolTransaction implements ToolTransaction {
           'A transaction that began inside a transactional tool is still open after the tool has returned. Await it inside the method.',
         );
       }
-      await new Promise((next) => setTimeout(next, LOOK_AGAIN_MS));
+      await new Promise((next) => setTimeout(next, POLL_MS));
     }
   }
 
