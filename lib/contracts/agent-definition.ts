@@ -7,15 +7,21 @@ import type { ModelClient, ModelSettings, ToolChoice } from './ports/model-clien
 
 /** What a function of instructions may build on: copies, the same for every evaluation. */
 export interface InstructionsContext {
+  /** Name of the agent. */
   agent: string;
+  /** Version of the agent. */
   version: string;
+  /** Id of the run. */
   runId: string;
+  /** Id of its session; null = it has none. */
   sessionId: string | null;
   /** The text of what the user says in the run's input. */
   prompt: string;
   /** The run's input. */
   messages: Message[];
+  /** Who the run works for, as given to `start`; null = nobody was named. */
   actor: Actor | null;
+  /** As given to `start`; empty = none. */
   metadata: RunMetadata;
 }
 
@@ -61,8 +67,11 @@ export interface AgentDefinition {
 
 /** What a worker can execute: the triple a claim is matched on. A null hash accepts any. */
 export interface Offer {
+  /** Name of the agent. */
   agent: string;
+  /** Version of the agent. */
   version: string;
+  /** Of its definition; null = any. */
   hash: string | null;
 }
 

@@ -25,6 +25,7 @@ export type InteractionStatus = (typeof INTERACTION_STATUSES)[number];
 export interface Question {
   /** 1-128 characters of `[A-Za-z0-9._:-]`, unique within the interaction. */
   id: string;
+  /** What is asked, shown to the person as it is. */
   text: string;
   /** Answers to choose from; absent = free text, or what `schema` says. */
   choices?: string[];
@@ -53,25 +54,37 @@ export type InteractionDecision =
 export interface Interaction {
   /** Derived from run and operation key. */
   id: string;
+  /** Id of the run. */
   runId: string;
+  /** Id of its session; null = it has none. */
   sessionId: string | null;
+  /** Name of the agent. */
   agent: string;
+  /** Version of the agent. */
   version: string;
   /** Who started the run. */
   actor: Actor | null;
+  /** Approval or question. */
   kind: InteractionKind;
+  /** `pending` while it is open. */
   status: InteractionStatus;
+  /** Key of the call within the run, e.g. `r1.m2.t0`. */
   operationKey: string;
   /** 0 for the interaction that decides whether the call begins; from 1 for those of its method, in their order. */
   ordinal: number;
+  /** Id of the call in the transcript; null = it belongs to none. */
   callId: string | null;
+  /** Name of the tool; null = it belongs to none. */
   tool: string | null;
   /** Arguments as they will be executed (approval); null for a question. */
   arguments: JsonObject | null;
   /** Over run, operation key, agent@version, tool@version and canonical arguments. */
   digest: string;
+  /** Why it is asked; null = no reason was given. */
   reason: string | null;
+  /** What may go wrong; null = nothing was said. */
   risk: string | null;
+  /** The role whose holders may decide; null = anybody. */
   approverRole: string | null;
   /** For kind `question`; null for an approval. */
   questions: Question[] | null;
@@ -81,6 +94,7 @@ export interface Interaction {
   createdAt: number;
   /** Epoch ms; null = never. */
   expiresAt: number | null;
+  /** Epoch ms; null while open. */
   decidedAt: number | null;
 }
 
@@ -100,12 +114,18 @@ function sortable(text: string): string {
 
 /** A message sent into a run, delivered once at a boundary. */
 export interface InboxMessage {
+  /** Id of the run. */
   runId: string;
+  /** Unique within the run; the same id again is the same message. */
   requestId: string;
   /** Order of acceptance within the run, from 1. */
   order: number;
+  /** Who sent it. */
   sender: string;
+  /** A {@link UserMessage} as JSON. */
   message: JsonValue;
+  /** `queued` until the run takes it up at a boundary; `withdrawn` with its run. */
   status: 'queued' | 'delivered' | 'withdrawn';
+  /** Epoch ms. */
   createdAt: number;
 }

@@ -9,18 +9,23 @@ import type { Attention, AttentionReason, WaitReason } from './run-status.js';
 
 /** An error as it may be stored and shown: chosen fields only, never a serialised exception. */
 export interface RecordedError {
+  /** One of the {@link ErrorCode}s, or the code of the host's own error. */
   code: string;
+  /** Masked and bounded. */
   message: RecordedText;
   /** The exception's class name. */
   name?: string;
   /** HTTP status of a provider. */
   status?: number;
+  /** Whether the same may succeed later; absent = unknown. */
   retryable?: boolean;
 }
 
 /** The approval that a call needs. */
 export interface ApprovalVerdict {
+  /** Why a person is asked. */
   reason?: string;
+  /** What may go wrong. */
   risk?: string;
   /** Who may decide; compared with the roles that come with a decision. */
   approverRole?: string;

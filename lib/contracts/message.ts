@@ -3,7 +3,9 @@ import type { JsonObject, JsonValue } from './json.js';
 /** Plain text. */
 export interface TextPart {
   type: 'text';
+  /** Never blank in what is sent to a model. */
   text: string;
+  /** Opaque to this package; goes back to the provider as it came. */
   providerOptions?: JsonObject;
 }
 
@@ -14,15 +16,20 @@ export interface FilePart {
   mediaType: string;
   /** Base64 (RFC 4648 section 4) of the bytes; exactly one of `data` and `url` is set. */
   data?: string;
+  /** Where the provider finds it; exactly one of `data` and `url` is set. */
   url?: string;
+  /** As the user knows it. */
   filename?: string;
+  /** Opaque to this package; goes back to the provider as it came. */
   providerOptions?: JsonObject;
 }
 
 /** The model's reasoning, kept because some providers require it back unchanged. */
 export interface ReasoningPart {
   type: 'reasoning';
+  /** May be empty, where a provider only gives it back encrypted. */
   text: string;
+  /** Opaque to this package; goes back to the provider as it came. */
   providerOptions?: JsonObject;
 }
 
@@ -43,6 +50,7 @@ export interface ToolCallPart {
   arguments?: JsonObject;
   /** The text the model gave, kept where it was no JSON object. */
   rawArguments?: string;
+  /** Opaque to this package; goes back to the provider as it came. */
   providerOptions?: JsonObject;
 }
 
@@ -51,14 +59,18 @@ export interface ToolCallPart {
  */
 export interface OpaquePart {
   type: 'opaque';
+  /** As the provider gave it. */
   value: JsonValue;
 }
 
 /** The result of a call, as the model is given it. */
 export interface ToolResultPart {
   type: 'tool-result';
+  /** Of the call it answers. */
   callId: string;
+  /** Of the tool. */
   name: string;
+  /** How the call ended. */
   outcome: ToolOutcome;
   /** What the model is given: a value for `success`, words otherwise. */
   output: JsonValue;
@@ -68,8 +80,11 @@ export interface ToolResultPart {
 
 /** Arguments that an approver gave in place of those that were asked for. */
 export interface ApprovalEdit {
+  /** Who approved. */
   by: string;
+  /** What they said with it. */
   note?: string;
+  /** What was executed. */
   arguments: JsonObject;
 }
 
@@ -91,18 +106,21 @@ interface MessageIdentity {
 /** An instruction that stands in the transcript, apart from the instructions of the agent. */
 export interface SystemMessage extends MessageIdentity {
   role: 'system';
+  /** Text. */
   content: string;
 }
 
 /** A message to the model: the prompt, a message that was sent into the run, or a note about earlier runs. */
 export interface UserMessage extends MessageIdentity {
   role: 'user';
+  /** At least one part. */
   content: UserPart[];
   /**
    * `steering` for a message that was delivered into a running run; `effects` for the note about what earlier runs of
    * the session did that ended without an answer.
    */
   kind?: 'steering' | 'effects';
+  /** Of a steering message: who sent it. */
   sender?: string;
   /** Of an `effects` note: the runs it is about. */
   runIds?: string[];
@@ -111,12 +129,14 @@ export interface UserMessage extends MessageIdentity {
 /** A reply of the model. */
 export interface AssistantMessage extends MessageIdentity {
   role: 'assistant';
+  /** Parts in the order the model gave them. */
   content: AssistantPart[];
 }
 
 /** Results of the calls of the reply before it, in call order. */
 export interface ToolMessage extends MessageIdentity {
   role: 'tool';
+  /** One result for each call. */
   content: ToolResultPart[];
 }
 

@@ -19,20 +19,27 @@ export type OperationInterruption = 'crash' | 'timeout' | 'cancel';
 export interface Operation {
   /** Run-local, e.g. `r1.m2.t0`: part, model call, tool call of that reply. `<runId>/<key>` is the operation id. */
   key: string;
+  /** Model request or tool call. */
   kind: OperationKind;
   /** Model name or tool name. */
   name: string;
+  /** How far it is. */
   status: OperationStatus;
   /** The digest of the arguments or of the request. */
   argumentsDigest?: string;
+  /** Absent = nothing interrupted it. */
   interruptedBy?: OperationInterruption;
+  /** The policy that was stored with the call; absent for a model request. */
   recovery?: RecoveryPolicy;
   /** How often it was begun. */
   attempts: number;
   /** Epoch ms; null while it has not begun. */
   startedAt: number | null;
+  /** Epoch ms; null while it has not ended. */
   finishedAt: number | null;
+  /** Of a model request, as reported. */
   usage?: Usage;
+  /** Of a tool call that has ended. */
   outcome?: ToolOutcome;
   /** The result as the model sees it; absent in summaries. */
   output?: JsonValue;
@@ -40,9 +47,11 @@ export interface Operation {
 
 /** Tokens of one model reply. A number the provider did not report is absent, never zero. */
 export interface Usage {
+  /** What was sent, cached tokens included. */
   inputTokens?: number;
   /** The part of `inputTokens` that was read from a cache. */
   cachedInputTokens?: number;
+  /** What was answered, reasoning included. */
   outputTokens?: number;
   /** The part of `outputTokens` spent on reasoning. */
   reasoningTokens?: number;
@@ -55,10 +64,15 @@ export interface Usage {
  * nothing and are counted.
  */
 export interface UsageTotals {
+  /** What was sent, cached tokens included. */
   inputTokens: number;
+  /** The part of `inputTokens` that was read from a cache. */
   cachedInputTokens: number;
+  /** What was answered, reasoning included. */
   outputTokens: number;
+  /** The part of `outputTokens` spent on reasoning. */
   reasoningTokens: number;
+  /** Of the replies whose total is known. */
   totalTokens: number;
   /** Replies whose total is unknown. */
   unknownCalls: number;

@@ -11,7 +11,9 @@ import type { RunPhase, RunStatus } from './run-status.js';
  * base64.
  */
 export interface PromptMessage {
+  /** Whose words these are. */
   role: 'user' | 'assistant' | 'system' | 'tool';
+  /** Text, or parts. */
   content: string | PromptPart[];
 }
 
@@ -23,6 +25,7 @@ export type PromptPart =
 
 /** What `start` takes. Every field is checked at run time: bodies reach these types unverified. */
 export interface StartOptions {
+  /** Name of the agent, or its class. */
   agent: AgentReference;
   /** Default: the highest registered. */
   version?: string;
@@ -40,12 +43,15 @@ export interface StartOptions {
   sessionOwner?: string;
   /** Idempotency key, unique per session, or per agent without one. */
   requestId?: string;
+  /** Id of the new run. Default: a UUIDv7. */
   runId?: string;
   /** What to do when `runId` exists. Default `reject`. */
   ifExists?: 'reject' | 'resume' | 'restart';
   /** Wait in line when the session is busy instead of being refused. Default false. */
   enqueue?: boolean;
+  /** Tokens the run may use, at which it waits for more. Default: no limit. */
   budget?: { maxTotalTokens: number };
+  /** At most 64 pairs, shown in lists and filtered by. */
   metadata?: RunMetadata;
   /** From the host's authentication. */
   actor?: Actor;
@@ -77,7 +83,9 @@ export interface WaitOptions {
 
 /** Who does something to a run and why, for the journal. Texts of at most 4,000 characters. */
 export interface CallerNote {
+  /** Who does it, as the host names people. */
   by?: string;
+  /** Why. */
   reason?: string;
 }
 
@@ -146,7 +154,9 @@ export interface ListFilter {
 
 /** What `pendingInteractions` takes. */
 export interface PendingInteractionsOptions extends ListFilter {
+  /** Of this run alone. */
   runId?: string;
+  /** Those that only holders of this role may decide. */
   approverRole?: string;
   /** Default `pending`. */
   status?: InteractionStatus | readonly InteractionStatus[];
@@ -156,18 +166,22 @@ export interface PendingInteractionsOptions extends ListFilter {
 export interface SteerOptions {
   /** Idempotency key within the run. Default: a new one. */
   requestId?: string;
+  /** Who sends it, from the host's authentication. */
   sender: string;
 }
 
 /** A message that was accepted; `messageId` is its request id. */
 export interface SteerReceipt {
+  /** Its request id. */
   messageId: string;
   status: 'queued';
 }
 
 /** Who grants or denies tokens, and why. */
 export interface BudgetDecision {
+  /** Who decides. */
   by: string;
+  /** Why. */
   note?: string;
 }
 
@@ -188,6 +202,7 @@ export interface RestartOptions extends RetryOptions {
 
 /** What `list` takes. */
 export interface ListOptions extends ListFilter {
+  /** Any of these; absent = any. */
   status?: RunStatus | readonly RunStatus[];
   /** With `status`: what fits both. */
   phase?: RunPhase;
@@ -203,6 +218,7 @@ export interface EventOptions {
   projection?: 'full' | 'lifecycle';
 }
 
+/** What `stream` takes. */
 export interface StreamOptions extends Omit<EventOptions, 'limit'> {
   /** Ends the stream. It changes nothing about the run. */
   signal?: AbortSignal;

@@ -73,6 +73,7 @@ export type AttentionReason =
 
 /** What a person must settle before the run can continue. */
 export interface Attention {
+  /** Which kind of trouble it is. */
   reason: AttentionReason;
   /** The first blocked operation, by its run-local key. */
   operationKey?: string;

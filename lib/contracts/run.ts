@@ -18,7 +18,9 @@ export type RunMetadata = Record<string, string | number | boolean>;
 
 /** Registration facts fixed at submission. */
 export interface FrozenOptions {
+  /** Model calls of the whole run at most, restarts included. */
   maxTurns: number;
+  /** How model requests are repeated. */
   modelRetry: RetryPolicy;
   /** Tool calls of one turn at a time; 1 = the model's order. */
   toolConcurrency: number;
@@ -44,9 +46,13 @@ export type ClaimCause =
 
 /** Noted on the row when the run becomes claimable; journaled by the next claim. */
 export interface WakeNote {
+  /** What made it claimable. */
   cause: ClaimCause;
+  /** Who caused it; absent = nobody did. */
   by?: string;
+  /** Why, in their words. */
   reason?: string;
+  /** The worker that had it before. */
   previousOwner?: string;
   /** Lease time that was left when a live lease was taken away, in ms. */
   leaseRemainingMs?: number;
@@ -59,7 +65,9 @@ export interface WakeNote {
 export interface InterruptRequest {
   /** Epoch ms. */
   at: number;
+  /** Who asked for it. */
   by?: string;
+  /** Why. */
   reason?: string;
   /** Whether the journal has it. */
   journaled: boolean;
@@ -67,7 +75,9 @@ export interface InterruptRequest {
 
 /** Why a run failed: one of the {@link ErrorCode}s, and words that may be shown. */
 export interface RunError {
+  /** One of the {@link ErrorCode}s. */
   code: string;
+  /** Masked and bounded, fit to be shown. */
   message: RecordedText;
 }
 
@@ -77,6 +87,7 @@ export interface RunTotals {
   turn: number;
   /** Operations whose result is committed: the progress that `maxRecoveries` counts from. */
   results: number;
+  /** Over the whole run. */
   usage: UsageTotals;
 }
 
@@ -121,13 +132,19 @@ interface RunHeader {
  * Times are epoch milliseconds by the database clock. Null means "not (yet) so", never "unknown".
  */
 export interface RunRecord extends RunHeader {
+  /** Id of the run. */
   id: string;
   kind: 'agent';
+  /** Name of the agent. */
   agent: string;
+  /** Version of the agent, fixed at submission. */
   version: string;
+  /** Version of the journal's form that it is written in. */
   contractVersion: number;
 
+  /** Id of its session; null = it has none. */
   sessionId: string | null;
+  /** Null without a session. */
   sessionMode: SessionMode | null;
   /** Place in the session, from 1, given in the store. */
   sessionOrder: number | null;
@@ -139,8 +156,11 @@ export interface RunRecord extends RunHeader {
   /** Over agent and input, key order ignored. */
   requestDigest: string;
 
+  /** Who the run works for, as given to `start`; null = nobody was named. */
   actor: Actor | null;
+  /** As given to `start`; empty = none. */
   metadata: RunMetadata;
+  /** When it was submitted. */
   createdAt: number;
   /** Last change of the header. */
   updatedAt: number;
@@ -149,6 +169,7 @@ export interface RunRecord extends RunHeader {
 
   /** Sequence of the last committed entry. */
   sequence: number;
+  /** Of its last journal row. */
   totals: RunTotals;
 }
 
@@ -157,7 +178,9 @@ export type RunChange = Partial<RunHeader>;
 
 /** The row that serialises a session. */
 export interface SessionRecord {
+  /** As given to `start`. */
   id: string;
+  /** Fixed by its first run. */
   mode: SessionMode;
   /**
    * Whose session it is, from its first run; compared with every later start that names an owner. Null: its first run
@@ -166,6 +189,7 @@ export interface SessionRecord {
   owner: string | null;
   /** Serial: the unfinished run that holds the session. Parallel: always null. */
   headRunId: string | null;
+  /** Null = none has completed yet. */
   latestCompletedRunId: string | null;
   /** Order given to the latest submission, from 1. */
   lastOrder: number;
@@ -202,6 +226,8 @@ export type RunSummary = Pick<RunRecord, (typeof RUN_SUMMARY_PROPERTIES)[number]
 
 /** Who acts: from the host's authentication, never from a request body. */
 export interface Actor {
+  /** The host's id of a person or a program. */
   id: string;
+  /** Roles that `approverRole` is compared with; absent = none. */
   roles?: string[];
 }

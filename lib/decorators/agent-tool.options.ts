@@ -7,7 +7,9 @@ import type { JsonSchema, ToolInputOf, ToolSchemaSource, ToolValueOf } from './t
 
 /** What an approver is told. */
 export interface ApprovalRequirement {
+  /** Why a person is asked, shown to that person. */
   reason?: string;
+  /** What may go wrong, shown to that person. */
   risk?: string;
   /** The role whose holders may decide. */
   approverRole?: string;

@@ -26,6 +26,9 @@ export interface AgentLimits {
    * the definition hash, except `maxOutputTokens`, which is a limit.
    */
   modelSettings?: ModelSettings;
+  /**
+   * How model requests are repeated after a passing failure; what is left out is the default of {@link RetryPolicy}.
+   */
   modelRetry?: ModelRetryOptions;
   /** Tool calls of one turn at a time; 1 = the model's order. Default 8. */
   toolConcurrency?: number;

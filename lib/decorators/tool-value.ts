@@ -98,6 +98,7 @@ type Merged<T> = { [K in keyof T]: T[K] };
 
 /** A schema of any library that follows Standard Schema v1 (https://standardschema.dev): Zod, Valibot, ArkType … */
 export interface StandardSchema<Input = unknown, Output = Input> {
+  /** The one property of the specification. */
   readonly '~standard': {
     readonly version: 1;
     readonly vendor: string;
@@ -114,6 +115,8 @@ export type StandardResult<Output> =
 
 /** One thing that is wrong with a value (https://standardschema.dev). */
 export interface StandardIssue {
+  /** In words. */
   readonly message: string;
+  /** To the value that is wrong; absent = the whole. */
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }

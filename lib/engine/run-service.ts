@@ -56,9 +56,9 @@ export interface RunVerbs {
 }
 
 /**
- * What a host injects to work with runs. A facade: each verb lives in verbs/, next to what it decides. Errors are those
- * of lib/errors/request (the caller's to mend) and StoreUnavailableError (try again); a pause of a run is a value,
- * never an error.
+ * What a host injects to work with runs. A pause of a run is a value, never an error. Every verb throws
+ * `InvalidRequestError` for what is ill-formed and `StoreUnavailableError` when the store did not answer (try again);
+ * what else it throws stands at each. A request error (`family: 'request'`) changes nothing.
  */
 export class RunService {
   /** @internal */
@@ -72,8 +72,13 @@ export class RunService {
    * Commits a run and returns at once. With `transaction` the run joins the host's transaction and exists only if that
    * commits. The same `requestId` with the same input again returns the first run, marked `deduplicated`; to another
    * actor, or outside of its session, it is a conflict.
-   * @throws ForbiddenError when the session belongs to another owner, InvalidRequestError, AgentNotFoundError,
-   * SessionBusyError, RequestConflictError, RunExistsError, TooManyPendingError, PayloadTooLargeError
+   * @throws AgentNotFoundError, InvalidRequestError, PayloadTooLargeError before anything is read
+   * @throws ForbiddenError when the session belongs to another owner
+   * @throws SessionBusyError when another run holds a serial session and `enqueue` is not given
+   * @throws RequestConflictError when the `requestId` was used with other input
+   * @throws RunExistsError when the `runId` is taken and `ifExists` does not allow it
+   * @throws TooManyPendingError when `maxPendingRuns` wait already
+   * @throws StoreUnavailableError when it is not known whether the run exists: repeat with the same `requestId`
    */
   async start(options: StartOptions, context?: StartContext): Promise<Run> {
     const { run, created } = await this.verbs.starting.start(options, context);
@@ -94,6 +99,7 @@ export class RunService {
    * `start`, then `result`; as it was accepted where the store stops answering meanwhile. Not with a transaction:
    * nothing runs before that commits. While this process shuts down it does not wait: look at `phase`. Give a
    * `requestId`, so that a caller who never got the answer may ask again.
+   * @throws what `start` throws, and TooManyPendingError when a tool that waits for runs would wait as one too many
    */
   startAndWait(options: StartOptions, wait?: WaitOptions): Promise<Run> {
     // Before the start, so that a run which starts it leaves it its slot.
@@ -111,29 +117,32 @@ export class RunService {
     }
   }
 
-  /** @throws RunNotFoundError */
+  /** A run as it is now. @throws RunNotFoundError */
   get(runId: string): Promise<Run> {
     return this.verbs.reading.get(runId);
   }
 
-  /** Newest first; never prompts or results. @throws InvalidCursorError */
+  /** Newest first; never prompts or results. @throws InvalidCursorError for a cursor that this list did not give */
   list(options?: ListOptions): Promise<{ runs: RunSummaryView[]; nextCursor?: string }> {
     return this.verbs.reading.list(options);
   }
 
-  /** The run and its operations at one moment; `cursor` is where to read events on. */
+  /**
+   * The run and its operations at one moment; `cursor` is where to read events on.
+   * @throws RunNotFoundError, JournalCorruptError
+   */
   snapshot(runId: string): Promise<RunSnapshot> {
     return this.verbs.reading.snapshot(runId);
   }
 
-  /** The transcript of this run alone. */
+  /** The transcript of this run alone. @throws RunNotFoundError, JournalCorruptError */
   messages(runId: string): Promise<Message[]> {
     return this.verbs.reading.messages(runId);
   }
 
   /**
-   * The history that the next run of a session would see; empty for an unknown session. @throws ForbiddenError for a
-   * session of another owner
+   * The history that the next run of a session would see; empty for an unknown session.
+   * @throws ForbiddenError for a session of another owner
    */
   sessionMessages(sessionId: string, options?: SessionMessagesOptions): Promise<Message[]> {
     return this.verbs.reading.sessionMessages(sessionId, options);
@@ -142,12 +151,16 @@ export class RunService {
   /**
    * Resolves when the run is settled or suspended, when the wait ends, or when this process shuts down; then with the
    * state it has. Giving up touches nothing.
+   * @throws RunNotFoundError, and TooManyPendingError when a tool that waits for runs would wait as one too many
    */
   result(runId: string, wait?: WaitOptions): Promise<Run> {
     return this.verbs.reading.result(runId, wait);
   }
 
-  /** A page of the journal after a sequence. @throws InvalidCursorError for a cursor ahead of the run */
+  /**
+   * A page of the journal after a sequence.
+   * @throws InvalidCursorError for a cursor ahead of the run, RunNotFoundError, JournalCorruptError
+   */
   events(runId: string, options?: EventOptions & { projection?: 'full' }): Promise<EventPage>;
   events(runId: string, options: EventOptions & { projection: 'lifecycle' }): Promise<EventPage<LifecycleRunEvent>>;
   events(runId: string, options?: EventOptions): Promise<EventPage<RunEvent | LifecycleRunEvent>>;
@@ -172,7 +185,13 @@ export class RunService {
     return this.verbs.reading.stream(runId, options);
   }
 
-  /** @throws RunLeasedError, OpenInteractionsError, VersionUnavailableError, IllegalTransitionError */
+  /**
+   * Lets a suspended run go on. A run that moves by itself is left as it is.
+   * @throws RunLeasedError when a live worker owns it and no takeover is confirmed
+   * @throws OpenInteractionsError when decisions are missing
+   * @throws VersionUnavailableError when no live worker has its agent
+   * @throws IllegalTransitionError when it is settled or queued, RunNotFoundError
+   */
   async resume(runId: string, options?: ResumeOptions): Promise<Run> {
     if (options?.wait !== true) {
       await this.verbs.moving.resume(runId, options);
@@ -188,18 +207,27 @@ export class RunService {
    * Tries a failed run, or one that needs attention, again: results are kept, and a request that failed or whose reply
    * ended badly is made again.
    * @throws IllegalTransitionError also where the run's turn limit is used up and no higher `maxTurns` is given
-   * @throws VersionUnavailableError, InvalidRequestError
+   * @throws VersionUnavailableError when no live worker has its agent
+   * @throws InvalidRequestError, RunNotFoundError
    */
   retry(runId: string, options?: RetryOptions): Promise<Run> {
     return this.after(runId, this.verbs.moving.retry(runId, options));
   }
 
-  /** Final at once, wherever the run is being executed. @throws IllegalTransitionError when it is settled otherwise */
+  /**
+   * Final at once, wherever the run is being executed; a call in flight is aborted.
+   * @throws IllegalTransitionError when it is settled otherwise, RunNotFoundError
+   */
   cancel(runId: string, note?: CallerNote): Promise<Run> {
     return this.after(runId, this.verbs.moving.cancel(runId, note));
   }
 
-  /** @throws OperationConflictError, InvalidAnswerError, IllegalTransitionError */
+  /**
+   * Settles a call of unknown outcome; the run goes on when none is left.
+   * @throws OperationConflictError when the operation is not one that may be settled now
+   * @throws InvalidAnswerError when the output does not fit the tool's schema
+   * @throws IllegalTransitionError when the run needs no attention, PayloadTooLargeError, RunNotFoundError
+   */
   resolveTool(runId: string, resolution: ToolResolution): Promise<Run> {
     return this.after(runId, this.verbs.moving.resolveTool(runId, resolution));
   }
@@ -207,8 +235,12 @@ export class RunService {
   /**
    * Decides an interaction exactly once; the run continues by itself when it was the last open one. With `roles` its
    * `approverRole` must be among them; without, the caller is trusted to have looked.
-   * @throws InteractionNotFoundError, ForbiddenError, AlreadyDecidedError, InteractionExpiredError, InvalidAnswerError,
-   * InvalidArgumentsError, InvalidRequestError
+   * @throws RunNotFoundError, InteractionNotFoundError, PayloadTooLargeError
+   * @throws ForbiddenError when `roles` lack the `approverRole`
+   * @throws AlreadyDecidedError for another decision than the one that stands; the same one again is no error
+   * @throws InteractionExpiredError when it came too late
+   * @throws InvalidAnswerError, InvalidArgumentsError when answers or edited arguments do not fit; it stays open
+   * @throws VersionUnavailableError when arguments are edited and this process does not have the tool
    */
   async respond(runId: string, interactionId: string, response: InteractionResponse): Promise<InteractionView> {
     return presentInteraction(await this.verbs.answering.respond(runId, interactionId, response));
@@ -220,37 +252,62 @@ export class RunService {
     return presentInteraction(await this.verbs.answering.find(id, requireId('interactionId', interactionId)));
   }
 
-  /** Open interactions, from the store. Oldest first, those of one turn in call order. */
+  /**
+   * Open interactions, from the store. Oldest first, those of one turn in call order.
+   * @throws InvalidCursorError for a cursor that this list did not give
+   */
   pendingInteractions(
     options?: PendingInteractionsOptions,
   ): Promise<{ interactions: InteractionView[]; nextCursor?: string }> {
     return this.verbs.reading.pendingInteractions(options);
   }
 
-  /** Sends a message into an open run. @throws RequestConflictError, IllegalTransitionError, InputRefusedError */
+  /**
+   * Sends a message into an open run, which takes it up at its next boundary.
+   * @throws RequestConflictError when the request id was used for another message
+   * @throws IllegalTransitionError when the run is settled
+   * @throws InputRefusedError when the guardrail refuses it, PayloadTooLargeError, RunNotFoundError
+   */
   steer(runId: string, message: string, options: SteerOptions): Promise<SteerReceipt> {
     return this.verbs.steering.steer(runId, message, options);
   }
 
-  /** Stops a run at its next boundary, all work kept. @throws IllegalTransitionError */
+  /**
+   * Stops a run at its next boundary, all work kept.
+   * @throws IllegalTransitionError when it is settled, queued or suspended, RunNotFoundError
+   */
   interrupt(runId: string, note?: CallerNote): Promise<Run> {
     return this.after(runId, this.verbs.moving.interrupt(runId, note));
   }
 
-  /** Starts a settled run over on the same record. @throws IllegalTransitionError, VersionUnavailableError */
+  /**
+   * Starts a settled run over on the same record.
+   * @throws IllegalTransitionError when it is not settled, or its session has gone on
+   * @throws VersionUnavailableError when no live worker has its agent
+   * @throws InputRefusedError when the guardrail refuses the prompt, PayloadTooLargeError, RunNotFoundError
+   */
   restart(runId: string, options?: RestartOptions): Promise<Run> {
     return this.after(runId, this.verbs.moving.restart(runId, options));
   }
 
-  /** @param amount tokens to add; default what is missing */
+  /**
+   * Adds tokens to the budget of a run that waits for them.
+   * @param amount tokens to add; default what is missing
+   * @throws IllegalTransitionError when it does not wait for budget, RunNotFoundError
+   */
   grantBudget(runId: string, amount: number | undefined, decision: BudgetDecision): Promise<Run> {
     return this.after(runId, this.verbs.budget.grant(runId, amount, decision));
   }
 
+  /**
+   * Fails a run that waits for budget (`BUDGET_DENIED`).
+   * @throws IllegalTransitionError when it does not wait for budget, RunNotFoundError
+   */
   denyBudget(runId: string, decision: BudgetDecision): Promise<Run> {
     return this.after(runId, this.verbs.budget.deny(runId, decision));
   }
 
+  /** What the run may spend and has spent. @throws RunNotFoundError, JournalCorruptError */
   budgetStatus(runId: string): Promise<BudgetStatus> {
     return this.verbs.budget.status(runId);
   }

@@ -24,6 +24,7 @@ const ABORT_GRACE_MS = 1_000;
  * store makes it stop for good.
  */
 export class RunWorker {
+  /** As in `owner` of the runs it executes; new for each process. */
   readonly workerId: string;
   private readonly executions = new Map<string, RunExecution>();
   private readonly lease: WorkerLease;
@@ -85,6 +86,7 @@ export class RunWorker {
     if (this.state === 'running') this.state = 'paused';
   }
 
+  /** Claims again after `pause`. */
   resume(): void {
     if (this.state !== 'paused') return;
     this.state = 'running';

@@ -10,6 +10,7 @@ export type ErrorFamily = 'configuration' | 'request' | 'run' | 'store';
 export interface AgentRunsErrorOptions {
   /** Chosen facts that may be shown to a caller. */
   details?: Record<string, unknown>;
+  /** What led to it; for the log, never shown to a caller. */
   cause?: unknown;
 }
 
@@ -19,10 +20,13 @@ export interface AgentRunsErrorOptions {
  * `instanceof`: a host may have two copies of the package.
  */
 export abstract class AgentRunsError extends Error {
+  /** What happened, in one word of a closed list. */
   abstract readonly code: ErrorCode;
+  /** Who must act. */
   abstract readonly family: ErrorFamily;
   /** Whether the same call may succeed later without anybody changing anything. */
   readonly retryable: boolean = false;
+  /** Chosen facts that may be shown to a caller; empty = none. */
   readonly details: Readonly<Record<string, unknown>>;
   readonly [BRAND] = true;
 

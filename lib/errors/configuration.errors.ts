@@ -4,6 +4,7 @@ import { AgentRunsError } from './agent-runs.error.js';
 export class InvalidConfigurationError extends AgentRunsError {
   readonly code = 'INVALID_CONFIGURATION';
   readonly family = 'configuration';
+  /** Each with the name of the option, class or provider, and what to do. */
   readonly problems: readonly string[];
 
   constructor(problems: readonly string[], cause?: unknown) {

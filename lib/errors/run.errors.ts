@@ -29,7 +29,9 @@ export interface ModelCallFacts {
 export class ModelCallError extends RunError {
   readonly code = 'MODEL_CALL_FAILED';
   override readonly retryable: boolean;
+  /** HTTP status; absent when there was no answer. */
   readonly status?: number;
+  /** The wait that the provider announced, in ms; absent = none. */
   readonly retryAfterMs?: number;
 
   constructor(message: string, facts: ModelCallFacts, options?: AgentRunsErrorOptions) {

@@ -52,6 +52,7 @@ export interface AgentRunsHttpOptions<Request extends object = HttpRequestLike> 
    * passes the guards.
    */
   authorize?: Type<RunAuthorizer> | string | symbol | RunAuthorizerFunction;
+  /** Verbs that are off unless asked for. Default: none of them. */
   features?: AgentRunsHttpFeatures;
   /**
    * How long a connection may stream. It is then cut, and the client connects again with its cursor and is authorised

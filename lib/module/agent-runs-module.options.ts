@@ -107,6 +107,7 @@ export interface AgentRunsModuleStructure {
 
 /** For `forRootAsync({ useClass })` and `useExisting`. */
 export interface AgentRunsOptionsFactory {
+  /** Called once, while the application boots. */
   createAgentRunsOptions(): AgentRunsModuleOptions | Promise<AgentRunsModuleOptions>;
 }
 

@@ -98,6 +98,10 @@ const providers: Provider[] = [
   exports: [RunService, RunWorker, RunRecovery, RunMetrics, AGENT_RUNS_STORE],
 })
 export class AgentRunsModule extends ConfigurableModuleClass {
+  /**
+   * Values and structure in one. A wrong option does not throw here: the boot fails, with all problems of the
+   * application at once.
+   */
   static override forRoot(options: AgentRunsModuleOptions & AgentRunsModuleStructure = {}): DynamicModule {
     const values = Object.fromEntries(Object.entries(options).filter(([key]) => !isStructural(key)));
     const definition = super.forRoot({ ...values, isGlobal: options.isGlobal ?? true });

@@ -34,6 +34,7 @@ export interface StoreCommit {
   readonly number: number;
   /** The door it goes through; `tool` is the transaction of a `transactional` tool. */
   readonly kind: 'create' | 'append' | 'transition' | 'tool';
+  /** Id of the run. */
   readonly runId: string;
   /** What it appends to the run's journal; empty for a flag or a message that only waits for its run. */
   readonly entries: readonly JournalEntry[];

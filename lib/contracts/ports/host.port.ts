@@ -5,19 +5,29 @@ import type { JsonObject } from '../json.js';
 
 /** A call, or a request of a method, that needs an approval. */
 export interface ApprovalToResolve {
+  /** Id of the run. */
   runId: string;
+  /** Id of its session; null = it has none. */
   sessionId: string | null;
+  /** Name of the agent. */
   agent: string;
+  /** Version of the agent. */
   version: string;
+  /** Name of the tool. */
   tool: string;
+  /** Id of the call in the transcript. */
   callId: string;
+  /** The call's key within the run, e.g. `r1.m2.t0`. */
   operationKey: string;
   /** As they will be executed; of a method's own request, what it wants approved. A copy. */
   arguments: JsonObject;
   /** What a decision is bound to. */
   digest: string;
+  /** Why it is asked; null = no reason was given. */
   reason: string | null;
+  /** What may go wrong; null = nothing was said. */
   risk: string | null;
+  /** The role whose holders may decide; null = anybody. */
   approverRole: string | null;
   /** Who the run works for. */
   actor: Actor | null;
@@ -25,9 +35,11 @@ export interface ApprovalToResolve {
 
 /** What an {@link ApprovalResolver} decided. */
 export interface ApprovalResolution {
+  /** Whether the call may be executed. */
   decision: 'approve' | 'deny';
   /** Who or what decided, for the journal. */
   by: string;
+  /** Why, for the journal. */
   note?: string;
 }
 
@@ -46,11 +58,17 @@ export interface ApprovalResolver {
 
 /** What an {@link InputGuardrail} looks at: messages that are not stored yet. */
 export interface ScreenedInput {
+  /** What a run is started with, or a message into an open run. */
   kind: 'prompt' | 'steering';
+  /** Name of the agent. */
   agent: string;
+  /** Version of the agent. */
   version: string;
+  /** Id of the run. */
   runId: string;
+  /** Id of its session; null = it has none. */
   sessionId: string | null;
+  /** Copies, in their stored form. */
   messages: readonly Message[];
   /** Who says it; null when the caller gave none. */
   actor: Actor | null;
@@ -74,12 +92,19 @@ export interface InputGuardrail {
 
 /** A journal entry as a {@link RunObserver} gets it: what happened, without content. */
 export interface LifecycleEvent {
+  /** Id of the run. */
   runId: string;
+  /** Of the entry within its run, from 1. */
   sequence: number;
+  /** Type of the journal entry. */
   type: JournalEntryType;
+  /** When it was recorded. */
   at: Date;
+  /** Name of the agent. */
   agent: string;
+  /** Version of the agent. */
   version: string;
+  /** Id of its session; null = it has none. */
   sessionId: string | null;
   /** Id of who started the run. */
   actor: string | null;
@@ -96,6 +121,7 @@ export interface LifecycleEvent {
  * observer that throws or rejects is logged and changes nothing.
  */
 export interface RunObserver {
+  /** Called after the commit; the run does not wait for it. */
   onEvent(event: LifecycleEvent): void | Promise<void>;
 }
 

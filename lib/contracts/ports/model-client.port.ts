@@ -5,8 +5,11 @@ import type { Usage } from '../operation.js';
 
 /** A tool as the model is told of it. */
 export interface ModelToolSpec {
+  /** 1-64 characters of `[A-Za-z0-9_-]`. */
   name: string;
+  /** What it does and when to call it. */
   description: string;
+  /** JSON Schema of the arguments, an object at its root. */
   inputSchema: JsonObject;
 }
 
@@ -14,12 +17,19 @@ export interface ModelToolSpec {
 export interface ModelSettings {
   /** Of one reply, in tokens. */
   maxOutputTokens?: number;
+  /** How much chance is in the choice of tokens; its range is the provider's. */
   temperature?: number;
+  /** Nucleus sampling, 0 to 1. */
   topP?: number;
+  /** Only the so many likeliest tokens. */
   topK?: number;
+  /** Against tokens that have occurred; its range is the provider's. */
   presencePenalty?: number;
+  /** Against tokens by how often they have occurred; its range is the provider's. */
   frequencyPenalty?: number;
+  /** Texts that end the reply. */
   stopSequences?: string[];
+  /** For the same choice again, where the provider keeps to it. */
   seed?: number;
   /** By provider name, e.g. `{ openai: { reasoningEffort: 'low' } }`. */
   providerOptions?: Record<string, JsonObject>;
@@ -30,17 +40,20 @@ export type ToolChoice = 'auto' | 'none' | 'required' | { tool: string };
 
 /** One request to a model: the whole conversation, and what the model may do. */
 export interface ModelRequest {
+  /** The system prompt; empty = none. */
   instructions: string;
   /**
    * Every tool call in it is followed by its result before the next assistant message (I5). Call ids are unique, and
    * fit this provider as tool names do: what a model invented is replaced.
    */
   messages: readonly Message[];
+  /** What the model may call; empty = nothing. */
   tools: readonly ModelToolSpec[];
   /** Default `auto`. */
   toolChoice?: ToolChoice;
   /** The agent's; they go before those of the client. */
   settings?: ModelSettings;
+  /** Aborted on cancel, timeout, lost lease and shutdown. */
   signal: AbortSignal;
 }
 
@@ -49,9 +62,11 @@ export interface ModelReplyCall {
   type: 'tool-call';
   /** Empty or repeated ids are allowed here. */
   callId: string;
+  /** Of the tool, as the model wrote it. */
   name: string;
   /** The argument text, unparsed. */
   argumentsText: string;
+  /** Opaque to this package; goes back to the provider as it came. */
   providerOptions?: JsonObject;
 }
 
@@ -60,6 +75,7 @@ export type ModelReplyPart = Exclude<AssistantPart, { type: 'tool-call' }> | Mod
 
 /** What a model answered. */
 export interface ModelReply {
+  /** In the order the model gave it. */
   content: ModelReplyPart[];
   /**
    * Calls are executed, and text is an answer, only for `stop` and `tool-calls`. What is none of these words is a
@@ -68,6 +84,7 @@ export interface ModelReply {
   finishReason: FinishReason;
   /** More about a bad ending, e.g. the provider's own word; shown in the run's error, so without secrets. */
   finishDetail?: string;
+  /** What the provider reported; `{}` for nothing. */
   usage: Usage;
 }
 

@@ -24,7 +24,9 @@ export interface StoreTraits {
 
 /** Whose lease it is and until when, by the store's clock. */
 export interface LeaseView {
+  /** Worker id. */
   owner: string;
+  /** Last sign of life, epoch ms; null = the owner's worker row is gone. */
   heartbeatAt: number | null;
   /** Null: the owner's worker row is gone, which is as good as expired. */
   expiresAt: number | null;
@@ -32,7 +34,9 @@ export interface LeaseView {
 
 /** What is shown of a run: one moment of all of it, whatever is being committed meanwhile. */
 export interface RunAtOneMoment {
+  /** As stored. */
   run: RunRecord;
+  /** Null unless it is running. */
   lease: LeaseView | null;
   /** The pending ones, in the order of {@link RunStore.interactions}. */
   interactions: Interaction[];
@@ -40,6 +44,7 @@ export interface RunAtOneMoment {
 
 /** A reader of a journal, after the last entry that it has. */
 export interface JournalPosition {
+  /** Id of the run. */
   runId: string;
   /** Sequence of the last entry of a commit; 0 = before the first. */
   after: number;
@@ -47,7 +52,9 @@ export interface JournalPosition {
 
 /** What a journal says after a position, and what the run is then. */
 export interface JournalNews {
+  /** Id of the run. */
   runId: string;
+  /** Of the run, read with its entries. */
   status: RunStatus;
   /** In order and without a gap; at least one. */
   entries: SequencedEntry[];
@@ -77,9 +84,13 @@ export type CreateDecision =
  * earlier runs.
  */
 export interface CreateRequest {
+  /** Id of the run. */
   runId: string;
+  /** The session that is locked while it is decided; null = none. */
   sessionId: string | null;
+  /** Within which `requestId` is unique: `session:<id>`, `agent:<name>` or `run:<id>`. */
   requestScope: string;
+  /** The caller's id, else the run's own. */
   requestId: string;
   /**
    * Synchronous and pure; may be called again after a lost race. Throwing refuses: nothing is written, and `create`
@@ -98,6 +109,7 @@ export interface CreateRequest {
 
 /** The run that was stored, or that was there already. */
 export interface CreateResult {
+  /** As it is stored. */
   run: RunRecord;
   /** False: an existing run is returned. */
   created: boolean;
@@ -105,10 +117,13 @@ export interface CreateResult {
 
 /** Entries of the attempt that owns a run. */
 export interface AppendRequest {
+  /** Id of the run. */
   runId: string;
+  /** The attempt that writes; one that no longer owns the run is refused. */
   attempt: number;
   /** Sequence of the first entry; must be last + 1. The identical batch again is a no-op, another one a conflict. */
   firstSequence: number;
+  /** At least one, in order. */
   entries: JournalEntry[];
   /** Totals after these entries. */
   totals: RunTotals;
@@ -124,6 +139,7 @@ export interface AppendRequest {
 export interface LockedRun {
   /** The store's clock, epoch ms. */
   now: number;
+  /** As stored, under the lock. */
   run: RunRecord;
   /** The owner's lease while `running`; null otherwise. */
   lease: LeaseView | null;
@@ -144,7 +160,9 @@ export interface LockedRun {
 
 /** A change of a run with the entries that tell of it. */
 export interface RunWrite {
+  /** Columns that are not named stay. */
   change: RunChange;
+  /** Appended to its journal; empty = none. */
   entries: JournalEntry[];
   /** Totals after the entries; omitted = unchanged. */
   totals?: RunTotals;
@@ -169,11 +187,13 @@ export interface RunWrites {
 
 /** What a transition writes, and what it answers its caller. */
 export interface TransitionDecision<T> extends RunWrites {
+  /** Handed to the caller once all is committed. */
   result: T;
 }
 
 /** A change of a run by whoever holds the lock of its row. */
 export interface TransitionRequest<T> {
+  /** Id of the run. */
   runId: string;
   /** Lock the session before the run and show it. Needed whenever the run may settle. Default false. */
   session?: boolean;
@@ -216,8 +236,11 @@ export interface DueQuery {
 
 /** What others may have done to a run that the asking worker executes. */
 export interface HeldRunState {
+  /** Id of the run. */
   id: string;
+  /** As stored now. */
   status: RunStatus;
+  /** The attempt that owns it; another one than the worker's = it was taken over. */
   attempt: number;
   /** Somebody wants it stopped at its next boundary. */
   interruptRequested: boolean;
@@ -227,6 +250,7 @@ export interface HeldRunState {
 
 /** What a worker may claim, and what became of the runs it holds. */
 export interface DueAnswer {
+  /** The store's clock, epoch ms. */
   now: number;
   /**
    * Candidates, oldest first: `pending`, due `retry_wait` and, if asked for, expired `running`. A plain read: the claim
@@ -241,6 +265,7 @@ export interface DueAnswer {
 export interface OverdueQuery {
   /** What all live workers offer. */
   liveOffers: readonly Offer[];
+  /** Journal contract version of the asking process: newer runs are left out. */
   contractVersion: number;
   /**
    * Runs claimable for longer than this, in ms, whose triple is not among `liveOffers`, are `unoffered`. Claimable
@@ -257,6 +282,7 @@ export interface OverdueQuery {
  * left out of every kind.
  */
 export interface OverdueAnswer {
+  /** The store's clock, epoch ms. */
   now: number;
   /** `running` with an expired or missing owner. */
   expired: string[];
@@ -272,19 +298,27 @@ export interface OverdueAnswer {
 
 /** A sign of life of a worker. It renews the lease of all runs the worker holds. */
 export interface WorkerBeat {
+  /** New for each process. */
   workerId: string;
   /** Ms from the store's now. */
   leaseMs: number;
+  /** When the process began, epoch ms. */
   startedAt: number;
+  /** What it can execute. */
   offers: readonly Offer[];
 }
 
 /** A worker as the store knows it. Times are epoch ms by the store's clock. */
 export interface WorkerRecord {
+  /** New for each process. */
   id: string;
+  /** When the process began. */
   startedAt: number;
+  /** Last sign of life. */
   heartbeatAt: number;
+  /** When its runs may be taken over. */
   leaseExpiresAt: number;
+  /** What it can execute. */
   offers: Offer[];
 }
 
@@ -311,11 +345,13 @@ interface PageQuery {
 
 /** Which runs a list shows; all conditions must hold, an absent one holds always. */
 export interface ListQuery extends PageQuery {
+  /** Any of these; absent = any status. */
   statuses?: readonly RunStatus[];
 }
 
 /** A page of a list. */
 export interface Page<T> {
+  /** In the order of the list. */
   items: T[];
   /** Absent on the last page. */
   nextCursor?: string;
@@ -323,9 +359,13 @@ export interface Page<T> {
 
 /** Which interactions a list shows; all conditions must hold, an absent one holds always. */
 export interface InteractionQuery extends PageQuery {
+  /** Any of these; absent = any status. */
   statuses?: readonly InteractionStatus[];
+  /** Absent = both. */
   kind?: InteractionKind;
+  /** Of this run alone. */
   runId?: string;
+  /** Those that only holders of this role may decide. */
   approverRole?: string;
 }
 
@@ -334,6 +374,7 @@ export interface InteractionQuery extends PageQuery {
  * runs and interactions it must not be below 10,000. Figures of a long journal may be estimates.
  */
 export interface StoreMetrics {
+  /** Of every status, 0 included. */
   runsByStatus: Record<RunStatus, number>;
   /** How long the oldest claimable run has been claimable, in ms; null = none is. */
   oldestClaimableMs: number | null;
@@ -391,6 +432,7 @@ export interface ToolTransaction {
  * An abstract class, so that it is its own injection token: `{ provide: RunStore, useClass: MyStore }`.
  */
 export abstract class RunStore {
+  /** May be asked before `open`, but for `maxCommitBytes`. */
   abstract readonly traits: StoreTraits;
 
   /** Checks or migrates the schema. @throws NewerSchemaError, StoreLockedError */
@@ -398,6 +440,10 @@ export abstract class RunStore {
   /** Flushes and lets go; never closes the host's connection. Idempotent. */
   abstract close(): Promise<void>;
 
+  /**
+   * Stores a run, or finds the one that is there: decided under the lock of its session, in one transaction.
+   * @throws StoreUnavailableError, and what `decide` throws
+   */
   abstract create(request: CreateRequest): Promise<CreateResult>;
   /** Null when there is no such run. `lease` while running. */
   abstract load(runId: string): Promise<{ run: RunRecord; lease: LeaseView | null } | null>;
@@ -439,19 +485,23 @@ export abstract class RunStore {
   abstract retireWorker(workerId: string): Promise<void>;
   /** Workers with a live lease. */
   abstract liveWorkers(): Promise<WorkerRecord[]>;
+  /** What a poll asks: one plain read. */
   abstract due(query: DueQuery): Promise<DueAnswer>;
+  /** What a sweep asks: plain reads. */
   abstract overdue(query: OverdueQuery): Promise<OverdueAnswer>;
   /**
    * Oldest first; those of one moment by run, within a run in call order (`askPlace`), then by id.
    * @throws InvalidCursorError for a cursor that `interactions` did not give
    */
   abstract interactions(query: InteractionQuery): Promise<Page<Interaction>>;
+  /** Null when no run was ever started in it. */
   abstract session(sessionId: string): Promise<SessionRecord | null>;
   /**
    * Pending and queued runs, counted up to `upTo`.
    * @param transaction of the host: counted on its connection, so that a holder of one never waits for another
    */
   abstract countPending(upTo: number, transaction?: unknown): Promise<number>;
+  /** From bounded queries. */
   abstract metrics(): Promise<StoreMetrics>;
   /** For `transactional` tools. @throws InvalidConfigurationError where `traits.transactions` is false */
   abstract openToolTransaction(): ToolTransaction;

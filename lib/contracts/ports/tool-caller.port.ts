@@ -6,8 +6,11 @@ import type { ApprovalVerdict } from '../journal-entry.js';
 
 /** What a tool method gets beside its arguments. */
 export interface ToolContext {
+  /** Id of the run. */
   runId: string;
+  /** Id of the run's session; null = it has none. */
   sessionId: string | null;
+  /** Name of the agent that calls. */
   agent: string;
   /** `<runId>/<key>`: the same over retries, resumes and attempts; give it to the far side as idempotency key. */
   operationId: string;
@@ -46,8 +49,11 @@ export type StepRecovery = Extract<RecoveryPolicy, 'manual' | 'idempotent' | 'sa
 
 /** What a tool asks a person to approve. */
 export interface ApprovalRequest {
+  /** What is to be approved and why, shown to the person. */
   reason: string;
+  /** What may go wrong, shown to the person. */
   risk?: string;
+  /** The role whose holders may decide; absent = anybody. */
   approverRole?: string;
   /** What is to be approved, shown to the person and bound to the decision. */
   arguments?: JsonObject;
@@ -57,7 +63,9 @@ export interface ApprovalRequest {
 
 /** The approval of a person. */
 export interface ApprovalGiven {
+  /** Who approved. */
   by: string;
+  /** What they said with it. */
   note?: string;
   /** As edited by the person, where they were. */
   arguments?: JsonObject;
@@ -89,11 +97,17 @@ export type ParsedArguments = { ok: true; input: JsonObject } | { ok: false; pro
 
 /** A call that was interrupted, for the `@RecoverTool` method that finds out whether it happened. */
 export interface InterruptedToolCall {
+  /** Id of the run. */
   runId: string;
+  /** `<runId>/<key>`, the one the interrupted call had as well. */
   operationId: string;
+  /** As they were executed. */
   arguments: JsonObject;
+  /** The execution that was interrupted, from 1. */
   attempt: number;
+  /** Who the run works for, as given to `start`; null = nobody was named. */
   actor: Actor | null;
+  /** Aborted on cancel, timeout, lost lease and shutdown. */
   signal: AbortSignal;
 }
 

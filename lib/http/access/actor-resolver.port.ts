@@ -2,6 +2,7 @@ import type { Actor } from '../../contracts/run.js';
 
 /** What is promised of a request on every adapter, for hosts that do not name their adapter's type. */
 export interface HttpRequestLike {
+  /** By their names in lower case. */
   headers: Readonly<Record<string, string | string[] | undefined>>;
   [property: string]: unknown;
 }

@@ -42,13 +42,19 @@ export type RunAction =
 
 /** A run as it is stored. */
 export interface RunFacts {
+  /** Id of the run. */
   runId: string;
+  /** Name of the agent. */
   agent: string;
+  /** Version of the agent. */
   version: string;
+  /** As stored now. */
   status: RunStatus;
+  /** Id of its session; null = it has none. */
   sessionId: string | null;
   /** Who started it. */
   owner: Actor | null;
+  /** As given to `start`. */
   metadata: RunMetadata;
 }
 
@@ -77,8 +83,11 @@ export interface RunResource {
  * all actions, such as `{ metadata: { tenant } }`, keeps tenants apart.
  */
 export interface RunScope {
+  /** Runs of this session alone; absent = of any. */
   sessionId?: string;
+  /** Runs of this agent alone; absent = of any. */
   agent?: string;
+  /** Runs that have all of these pairs. */
   metadata?: RunMetadata;
   /**
    * For `start` and `read_session`: whose session it must be, such as the tenant. A new session becomes this owner's.

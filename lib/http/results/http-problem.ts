@@ -7,10 +7,13 @@ export type HttpProblemCode = ErrorCode | 'UNAUTHENTICATED' | 'NOT_ACCEPTABLE' |
 
 /** The body of every error of these routes. */
 export interface HttpProblemBody {
+  /** The HTTP status, as Nest's own errors have it. */
   statusCode: number;
   /** Stable; see docs/errors.md. */
   code: HttpProblemCode;
+  /** Words for a person; they may change. */
   message: string;
+  /** Chosen facts, by the code. */
   details?: Readonly<Record<string, unknown>>;
 }
 

@@ -15,6 +15,7 @@ export interface AiSdkModelOptions {
    * ids differ.
    */
   provider?: string;
+  /** Settings of each request; those of an agent go before them. */
   settings?: AiSdkSettings;
   /**
    * For a provider that ends its replies without a finish reason. `fail` (default): such a reply may have been cut, and is a failed attempt. `accept`: one

@@ -10,10 +10,13 @@ export type AiSdkSpecification = 'v2' | 'v3' | 'v4';
  * copy of their package. Nothing is imported from an AI SDK package.
  */
 export interface AiSdkModel {
+  /** Which form its requests and replies have. */
   readonly specificationVersion: AiSdkSpecification;
   /** e.g. `openai.responses` */
   readonly provider: string;
+  /** The provider's name of the model. */
   readonly modelId: string;
+  /** Makes one request. */
   doGenerate(options: never): PromiseLike<unknown>;
 }
 

@@ -6,6 +6,7 @@ import type { Message, UserMessage } from '../../contracts/message.js';
 
 /** A call that a scripted step asks for. */
 export interface ScriptedCall {
+  /** Of the tool; need not exist. */
   name: string;
   /** Default `{}`. */
   args?: JsonValue;
@@ -13,6 +14,7 @@ export interface ScriptedCall {
   raw?: string;
   /** Default: derived from the place of the step and of the call, the same in every process. */
   id?: string;
+  /** Opaque to this package; goes back to the provider as it came. */
   providerOptions?: JsonObject;
 }
 
@@ -22,7 +24,9 @@ export interface ScriptedFailure {
   status?: number;
   /** Default: by the status, as for a real model. */
   retryable?: boolean;
+  /** The wait that is announced, in ms. */
   retryAfterMs?: number;
+  /** Default: by the status. */
   message?: string;
   /** So many requests of this step fail before it answers. Default 1; `Infinity` for good. */
   times?: number;
@@ -30,7 +34,9 @@ export interface ScriptedFailure {
 
 /** What a scripted model answers to one request, as data. */
 export interface ScriptedStep {
+  /** Absent = no text. */
   text?: string;
+  /** In order, after the text. */
   calls?: readonly ScriptedCall[];
   /** Further parts of the reply, before text and calls: reasoning, files, opaque parts. */
   parts?: readonly ModelReplyPart[];
@@ -40,6 +46,7 @@ export interface ScriptedStep {
   finishReason?: FinishReason;
   /** Answers with the text of the last message instead of `text`. */
   echo?: boolean;
+  /** The request fails instead. */
   fail?: ScriptedFailure;
   /** The answer waits for it; an aborted request does not wait longer. */
   after?: PromiseLike<unknown>;
@@ -63,6 +70,7 @@ export type Scripted =
 
 /** A script that was found in a prompt. */
 export interface PromptScript {
+  /** At least one. */
   steps: ScriptedStep[];
   /** Of the step to play, from 0. */
   index: number;

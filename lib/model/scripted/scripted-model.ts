@@ -30,10 +30,15 @@ export interface ScriptedModelOptions {
 
 /** A request as it was when it came. */
 export interface RecordedRequest {
+  /** The system prompt. */
   instructions: string;
+  /** A copy. */
   messages: Message[];
+  /** A copy. */
   tools: ModelRequest['tools'];
+  /** Absent = `auto`. */
   toolChoice?: ModelRequest['toolChoice'];
+  /** Absent = none. */
   settings?: ModelRequest['settings'];
   /** Of the step that was played; null when there was none. */
   step: number | null;

@@ -5,6 +5,7 @@ import { MemoryRunStore, type MemoryRunStoreOptions } from '../../stores/memory/
 /** Keeps runs in the process, in the place of the module that keeps them in a database: for tests. Global. */
 @Module({})
 export class AgentRunsMemoryModule {
+  /** A new store for each application; what it keeps is gone with it. */
   static forRoot(options: MemoryRunStoreOptions = {}): DynamicModule {
     return {
       module: AgentRunsMemoryModule,
