@@ -209,6 +209,8 @@ export const RUN_SUMMARY_PROPERTIES = [
   'waitingFor',
   'attention',
   'sessionId',
+  'sessionOrder',
+  'precedingRunId',
   'actor',
   'attempt',
   'sequence',

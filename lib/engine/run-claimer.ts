@@ -199,7 +199,7 @@ export class RunClaimer {
     try {
       const { store } = this.ports;
       const historyRunId = run.historyCaptured ? run.historyRunId : await this.latestCompleted(run);
-      const history = await readHistory(store, this.fold, historyRunId);
+      const history = await readHistory(store, this.fold, run.sessionId, historyRunId);
       const read = await readRunState(store, this.fold, run.id, history.messages);
       if (!read) return null;
       const note = run.attempt === 0 ? await effectsNote(store, this.fold, run, history) : null;
@@ -244,7 +244,7 @@ export class RunClaimer {
    */
   private async stateAfter(run: RunRecord, claim: readonly JournalEntry[], prepared: Prepared): Promise<RunState> {
     if (run.historyRunId !== prepared.historyRunId) {
-      const { messages } = await readHistory(this.ports.store, this.fold, run.historyRunId);
+      const { messages } = await readHistory(this.ports.store, this.fold, run.sessionId, run.historyRunId);
       return ((await readRunState(this.ports.store, this.fold, run.id, messages)) ?? prepared).state;
     }
     const { state } = prepared;

@@ -5,7 +5,7 @@ import type { RunStatus } from '../contracts/run-status.js';
 import { AgentRunsError } from '../errors/agent-runs.error.js';
 import { effectsOf, type Effect } from './journal/run-state.js';
 import type { JournalFold } from './journal/fold-journal.js';
-import { readRunState } from './journal/read-whole-journal.js';
+import { readRunState, readRunStates } from './journal/read-whole-journal.js';
 import { truncateText } from './values/plain-text.js';
 import { changeStatus } from './transitions.js';
 
@@ -39,26 +39,55 @@ export interface SessionHistory {
   /** Of the completed run it points to, and of those before it, oldest first. */
   messages: Message[];
   /** The run it points to. */
-  latest: RunRecord | null;
+  latest: EarlierRun | null;
   /** How many runs it is made of. */
   runs: number;
 }
 
+type EarlierRun = Pick<RunRecord, 'id' | 'sessionOrder' | 'startedAt' | 'precedingRunId'>;
+
+/**
+ * Reads in pages of runs and of commits, so that the statements for a long session follow what it holds, and not how
+ * many runs it had.
+ * @param latestRunId the completed run that the history ends with; null = there is none
+ */
 export async function readHistory(
   store: RunStore,
   fold: JournalFold,
-  historyRunId: string | null,
+  sessionId: string | null,
+  latestRunId: string | null,
 ): Promise<SessionHistory> {
-  const chunks: Message[][] = [];
-  let latest: RunRecord | null = null;
-  for (let id = historyRunId; id !== null;) {
-    const earlier = await readRunState(store, fold, id);
-    if (!earlier) break;
-    latest ??= earlier.run;
-    chunks.push(earlier.state.messages);
-    id = earlier.run.precedingRunId;
+  const chain = await readChain(store, sessionId, latestRunId);
+  const states = await readRunStates(
+    store,
+    fold,
+    chain.map(({ id }) => id),
+  );
+  const messages = states.reverse().flatMap((state) => state?.messages ?? []);
+  return { messages, latest: chain[0] ?? null, runs: chain.length };
+}
+
+/** The run and those that its history is made of, newest first. */
+async function readChain(store: RunStore, sessionId: string | null, latestRunId: string | null): Promise<EarlierRun[]> {
+  const chain: EarlierRun[] = [];
+  const known = new Map<string, EarlierRun>();
+  let cursor: string | undefined;
+  let isListed = sessionId === null;
+  for (let id = latestRunId; id !== null;) {
+    while (!known.has(id) && !isListed) {
+      const query = { sessionId: sessionId as string, statuses: ['completed'] as const, limit: 100 };
+      const page = await store.list({ ...query, ...(cursor !== undefined && { cursor }) });
+      for (const run of page.items) known.set(run.id, run);
+      cursor = page.nextCursor;
+      isListed = cursor === undefined;
+    }
+    // One that was restarted since is not listed as completed.
+    const run = known.get(id) ?? (await store.load(id))?.run;
+    if (!run) break;
+    chain.push(run);
+    id = run.precedingRunId;
   }
-  return { messages: chunks.reverse().flat(), latest, runs: chunks.length };
+  return chain;
 }
 
 /** Settled without an answer: their messages join no history, but the next run learns what they did. */

@@ -4,6 +4,7 @@ import type { StartOptions } from '../../lib/contracts/run-requests.js';
 import { scriptedModel, type ScriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { agent, engineOver, entryTypes, stopEngines, tool, type TestEngine } from '../support/engine-harness.js';
+import { FailingStore } from '../support/failing-store.js';
 import { entriesOf, rowOf } from '../support/journal-of.js';
 import { signal } from '../support/signal.js';
 
@@ -344,6 +345,46 @@ describe('a parallel session', () => {
 });
 
 describe('the history of a session', () => {
+  it('CTX-1: of 100 runs is read by as few statements as that of ten, by every reader', async () => {
+    const store = new FailingStore(new MemoryRunStore());
+    const engine = await engineOver(store, agent(echoing()));
+    const statements = async (read: () => Promise<unknown>): Promise<number> => {
+      const count = () =>
+        (['load', 'list', 'readJournal', 'follow', 'session'] as const).map((one) => store.count(one));
+      const before = count();
+      await read();
+      return count().reduce((sum, after, index) => sum + after - (before[index] as number), 0);
+    };
+    const asked: number[] = [];
+    for (let n = 1; n <= 100; n++) {
+      if (n !== 10 && n !== 100) await engine.runs.startAndWait(inSession(`${n}`));
+      else {
+        let run = { id: '' };
+        asked.push(await statements(async () => (run = await engine.runs.start(inSession(`${n}`)))));
+        await engine.runs.result(run.id);
+      }
+    }
+    const told = await statements(async () => {
+      const history = words(await engine.runs.sessionMessages('s'));
+      expect(history).toEqual(Array.from({ length: 100 }, (_, index) => [`${index + 1}`, `re: ${index + 1}`]).flat());
+    });
+    expect(asked).toEqual([3, 3]);
+    expect(told).toBe(3);
+  });
+
+  it('CTX-1: is not cut where an earlier journal cannot be read: nobody goes on without it', async () => {
+    const store = new MemoryRunStore();
+    const engine = await engineOver(store, agent(echoing()));
+    const { id } = await engine.runs.startAndWait(inSession('one'));
+    await engine.runs.startAndWait(inSession('two'));
+    const rows = store['tables'].journals.get(id) ?? [];
+    rows.splice(0, 1);
+    await expect(engine.runs.sessionMessages('s')).rejects.toMatchObject({
+      code: 'JOURNAL_CORRUPT',
+      details: { runId: id },
+    });
+  });
+
   it('MOD-9: calls in it are never executed again, and their ids stay unique with those to come (B077)', async () => {
     const executed: unknown[] = [];
     const store = new MemoryRunStore();

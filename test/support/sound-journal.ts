@@ -17,7 +17,7 @@ export async function assertSound(store: RunStore, runId: string): Promise<void>
   assert.ok(read, `run ${runId} is there`);
   const { run, entries } = read;
   const state = emptyState(runId);
-  fold.begin(state, (await readHistory(store, fold, run.historyRunId)).messages);
+  fold.begin(state, (await readHistory(store, fold, run.sessionId, run.historyRunId)).messages);
   entries.forEach((entry, index) => {
     assert.equal(entry.sequence, index + 1, 'sequences have no gap');
     if (entry.type === 'model.started' && state.model?.key !== entry.key)

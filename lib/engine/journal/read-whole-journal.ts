@@ -1,3 +1,4 @@
+import type { SequencedEntry } from '../../contracts/journal-entry.js';
 import type { Message } from '../../contracts/message.js';
 import type { RunStore } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord } from '../../contracts/run.js';
@@ -27,15 +28,19 @@ export async function catchUp(
     const before = state.sequence;
     const misplaced = entries.findIndex(({ sequence }, index) => sequence !== before + 1 + index);
     if (misplaced >= 0) throw corrupt(state.runId, `${misplaced + before + 1} is missing or there twice`);
-    try {
-      fold.replay(state, entries);
-    } catch (cause) {
-      throw corrupt(state.runId, cause instanceof Error ? cause.message : String(cause), cause);
-    }
+    replay(fold, state, entries);
     // Readers stop at a gap. A run continued from there would do again what the lost entries say was done.
     if (entries.length < limit && state.sequence < run.sequence)
       throw corrupt(state.runId, `it ends at ${state.sequence}, though the run stands at ${run.sequence}`);
     if (entries.length < limit || state.sequence >= upTo) return run;
+  }
+}
+
+function replay(fold: JournalFold, state: RunState, entries: readonly SequencedEntry[]): void {
+  try {
+    fold.replay(state, entries);
+  } catch (cause) {
+    throw corrupt(state.runId, cause instanceof Error ? cause.message : String(cause), cause);
   }
 }
 
@@ -58,6 +63,46 @@ export async function readRunState(
   fold.begin(state, history);
   const run = await catchUp(store, fold, state, upTo);
   return run && { run, state };
+}
+
+/** Commits that one statement reads of several journals. */
+const COMMITS = 500;
+
+/**
+ * The folded journals of several runs, without any history, by as few statements as their length allows.
+ * @returns in the order of the ids; null for a run that does not exist
+ * @throws JournalCorruptError
+ */
+export async function readRunStates(
+  store: RunStore,
+  fold: JournalFold,
+  runIds: readonly string[],
+): Promise<(RunState | null)[]> {
+  const states = runIds.map((runId) => {
+    const state = emptyState(runId);
+    fold.begin(state, []);
+    return state;
+  });
+  const whole = new Set<string>();
+  // One alone is read by its own statement just as well.
+  let pending = states.length > 1 ? states : [];
+  while (pending.length > 0) {
+    const positions = pending.map(({ runId, sequence }) => ({ runId, after: sequence }));
+    const news = await store.follow(positions, COMMITS);
+    const ended = new Set<string>();
+    for (const { runId, entries, isComplete } of news) {
+      const state = pending.find((one) => one.runId === runId) as RunState;
+      // A gap is left to the reader of that journal alone, who tells it.
+      const isNext = entries.every(({ sequence }, index) => sequence === state.sequence + 1 + index);
+      if (isNext) replay(fold, state, entries);
+      if (isNext && isComplete) whole.add(runId);
+      if (!isNext || isComplete) ended.add(runId);
+    }
+    pending = news.every(({ isComplete }) => isComplete) ? [] : pending.filter(({ runId }) => !ended.has(runId));
+  }
+  return Promise.all(
+    states.map(async (state) => (whole.has(state.runId) || (await catchUp(store, fold, state)) ? state : null)),
+  );
 }
 
 /** As {@link readRunState}, for a run that a caller names. @throws RunNotFoundError */

@@ -115,7 +115,7 @@ export class ReadRuns {
     const session = await this.ports.store.session(requireId('sessionId', sessionId));
     if (session && owner !== undefined && session.owner !== owner) throw foreignSession(session.id);
     const { store } = this.ports;
-    const history = await readHistory(store, this.fold, session?.latestCompletedRunId ?? null);
+    const history = await readHistory(store, this.fold, session?.id ?? null, session?.latestCompletedRunId ?? null);
     if (!session) return history.messages;
     const next = { sessionId: session.id, sessionMode: session.mode, sessionOrder: session.lastOrder + 1 };
     const note = await effectsNote(store, this.fold, next, history);

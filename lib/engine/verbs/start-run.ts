@@ -179,7 +179,7 @@ export class StartRun {
     const session = sessionId === null ? null : await store.session(sessionId);
     const runId = session?.latestCompletedRunId ?? null;
     const order = (session?.lastOrder ?? 0) + 1;
-    const history = await readHistory(store, this.fold, runId);
+    const history = await readHistory(store, this.fold, sessionId, runId);
     const note = await effectsNote(store, this.fold, { sessionId, sessionMode, sessionOrder: order }, history);
     return { runId, order, messages: history.messages, note };
   }
