@@ -1,4 +1,8 @@
-/** `nestjs-agent-runs/file`: runs in a directory, for one process. */
+/**
+ * Runs in a directory, for one process.
+ * @module nestjs-agent-runs/file
+ */
+
 export { AgentRunsFileModule } from './module/file/agent-runs-file.module.js';
 export type { AgentRunsFileOptions } from './module/file/agent-runs-file.module.js';
 export { FileRunStore } from './stores/file/file-run.store.js';

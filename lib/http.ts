@@ -1,4 +1,8 @@
-/** `nestjs-agent-runs/http`: REST routes for runs. */
+/**
+ * REST routes for runs.
+ * @module nestjs-agent-runs/http
+ */
+
 export type {
   ActorResolver,
   ActorResolverFunction,

@@ -1,4 +1,7 @@
-/** `nestjs-agent-runs`: agents, tools and their runs. Imports no database, no model library and no optional peer. */
+/**
+ * Agents, tools and their runs. Imports no database, no model library and no optional peer.
+ * @module nestjs-agent-runs
+ */
 
 // The module
 export { AgentRunsModule, type AgentRunsAsyncOptions } from './module/agent-runs.module.js';

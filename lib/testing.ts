@@ -1,4 +1,8 @@
-/** `nestjs-agent-runs/testing`: a scripted model, a store in memory, and a store that stops a run at any commit, for any test runner. */
+/**
+ * A scripted model, a store in memory, and a store that stops a run at any commit, for any test runner.
+ * @module nestjs-agent-runs/testing
+ */
+
 export { ScriptedModel, scriptedModel } from './model/scripted/scripted-model.js';
 export type { RecordedRequest, ScriptedModelOptions } from './model/scripted/scripted-model.js';
 export type {

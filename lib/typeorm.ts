@@ -1,4 +1,8 @@
-/** `nestjs-agent-runs/typeorm`: runs in the host's own database. */
+/**
+ * Runs in the host's own database.
+ * @module nestjs-agent-runs/typeorm
+ */
+
 export { AgentRunsTypeOrmModule } from './module/typeorm/agent-runs-typeorm.module.js';
 export type { AgentRunsTypeOrmOptions } from './module/typeorm/agent-runs-typeorm.module.js';
 export type { StartContext, ToolContext } from './module/typeorm/agent-runs-typeorm.module.js';

@@ -30,7 +30,7 @@ function membersOf(symbol: ts.Symbol): ts.Symbol[] {
   const bodies = (symbol.declarations ?? []).flatMap((declaration): readonly ts.Declaration[] => {
     if (ts.isInterfaceDeclaration(declaration) || ts.isClassDeclaration(declaration)) return declaration.members;
     const isObject = ts.isTypeAliasDeclaration(declaration) && ts.isTypeLiteralNode(declaration.type);
-    return isObject ? (declaration.type as ts.TypeLiteralNode).members : [];
+    return isObject ? declaration.type.members : [];
   });
   return bodies.flatMap((member) => {
     const name = ts.getNameOfDeclaration(member);

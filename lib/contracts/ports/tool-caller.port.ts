@@ -37,9 +37,9 @@ export interface ToolContext {
   /**
    * Work that is journaled by its key and not repeated when the method is entered again: its result is returned from
    * the journal instead.
-   * @returns what `work` returned in its JSON form, the first time too
-   * @param recovery what to do about an interrupted step; default the tool's policy. Only `safe` and
+   * @param options `recovery`: what to do about an interrupted step; default the tool's policy. Only `safe` and
    * `idempotent` steps are repeated.
+   * @returns what `work` returned in its JSON form, the first time too
    */
   step<T>(key: string, work: () => T | Promise<T>, options?: { recovery?: StepRecovery }): Promise<JsonOf<T>>;
 }
