@@ -132,6 +132,14 @@ describe('The files of lib/', () => {
     expect(offences).toEqual([]);
   });
 
+  it('have their comments on what these describe, never above the imports or above another comment', () => {
+    const offences = files.filter(
+      (file) =>
+        file.includes('/') && (/^\/\*\*[\s\S]*?\*\/\s+import /.test(read(file)) || /\*\/\n\/\*\*/.test(read(file))),
+    );
+    expect(offences).toEqual([]);
+  });
+
   it('hold no more than 300 lines of code', () => {
     const codeLines = (file: string) =>
       read(file)

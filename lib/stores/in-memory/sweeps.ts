@@ -14,7 +14,6 @@ import type { RunRecord } from '../../contracts/run.js';
 import { detached } from '../codec/payload-codec.js';
 import type { InMemoryTables } from './tables.js';
 
-/** What workers and sweeps ask: heartbeats, candidates, offenders against I11. Plain reads: whatever is found is decided again under its lock. */
 /** After this, nobody asks any more whose runs these were. */
 const FORGOTTEN_AFTER_MS = 3_600_000;
 
@@ -43,6 +42,7 @@ export function liveWorkers(tables: InMemoryTables, now: number): WorkerRecord[]
   return [...tables.workers.values()].filter(({ leaseExpiresAt }) => leaseExpiresAt > now).map(detached);
 }
 
+/** What a worker may claim. A plain read: whatever is found is decided again under its lock. */
 export function due(tables: InMemoryTables, now: number, query: DueQuery): DueAnswer {
   const candidates =
     query.limit > 0 && query.offers.length > 0
@@ -77,6 +77,7 @@ export function due(tables: InMemoryTables, now: number, query: DueQuery): DueAn
   };
 }
 
+/** Offenders against I11, found by a plain read too. */
 export function overdue(tables: InMemoryTables, now: number, query: OverdueQuery): OverdueAnswer {
   const ids = (runs: readonly RunRecord[]) =>
     runs
