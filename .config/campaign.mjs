@@ -56,6 +56,14 @@ export const CAMPAIGNS = {
       env: {},
     }),
   },
+  simulation: {
+    shows: 'drawn histories of several processes under faults keep every invariant and come to rest',
+    sizes: { seeds: 1_000_000, seed: 1 },
+    run: ({ seeds, seed }) => ({
+      args: ['--enable-source-maps', '.config/simulate.mjs', '--seeds', `${seeds}`, '--from', `${seed}`],
+      env: {},
+    }),
+  },
   'watch-mode': {
     shows: 'the sample under `nest start --watch` survives saves during model calls, and no effect happens twice',
     sizes: { saves: 10 },

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 
-const ID = /\b(?:RUN|SUB|JRN|OWN|MOD|STO|PPL|STR|BUD|EVT|CTX|OPS|CFG)-[A-Z]?\d+[a-z]?\b/g;
+const ID = /\b(?:RUN|SUB|JRN|OWN|MOD|STO|PPL|STR|BUD|EVT|CTX|OPS|CFG|SIM)-[A-Z]?\d+[a-z]?\b/g;
 
 const rows = [
   ...readFileSync('docs/requirements.md', 'utf8').matchAll(/^\| ([A-Z]+-[A-Z]?\d+[a-z]?) \| (.+) \| (.+) \|$/gm),
