@@ -12,11 +12,7 @@ import { Transitions } from './transitions.js';
 import { Unanswered } from './unanswered.js';
 import { AnswerInteraction } from './verbs/answer-interaction.js';
 import { CallerTransition } from './verbs/caller-transition.js';
-import { MoveRuns } from './verbs/move-runs.js';
-import { ReadRuns } from './verbs/read-runs.js';
-import { RunBudget } from './verbs/run-budget.js';
 import { StartRun } from './verbs/start-run.js';
-import { SteerRun } from './verbs/steer-run.js';
 
 export interface Engine {
   runs: RunService;
@@ -47,18 +43,18 @@ export function createEngine(ports: EnginePorts): Engine {
   const transitions = new Transitions(ports.store, publisher);
   const worker = new RunWorker(ports, fold, publisher, transitions, waits);
   const callers = new CallerTransition(ports, fold, transitions, unanswered);
-  const runs = new RunService(
+  const runs = new RunService({
     ports,
-    {
-      starting: new StartRun(ports, fold, worker, publisher, new PendingLimit(ports), unanswered),
-      reading: new ReadRuns(ports, fold, { signals, streams }, unanswered, { waits, worker }),
-      moving: new MoveRuns(ports, worker, callers),
-      answering: new AnswerInteraction(ports, worker, callers),
-      steering: new SteerRun(ports, worker, callers),
-      budget: new RunBudget(ports, fold, worker, callers),
-    },
+    fold,
+    signals,
+    streams,
+    unanswered,
     waits,
-  );
+    worker,
+    callers,
+    starting: new StartRun(ports, fold, worker, publisher, new PendingLimit(ports), unanswered),
+    answering: new AnswerInteraction(ports, worker, callers),
+  });
   return {
     runs,
     worker,

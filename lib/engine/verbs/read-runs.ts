@@ -10,6 +10,8 @@ import type {
   WaitOptions,
 } from '../../contracts/run-requests.js';
 import type {
+  AgentDescription,
+  BudgetStatus,
   EventPage,
   InteractionView,
   LifecycleRunEvent,
@@ -41,58 +43,80 @@ import type { RunWorker } from '../run-worker.js';
 import { effectsNote, readHistory } from '../sessions.js';
 import type { Unanswered } from '../unanswered.js';
 import { countThatFits } from '../values/json-domain.js';
+import type { AnswerInteraction } from './answer-interaction.js';
+import type { CallerTransition } from './caller-transition.js';
 import { foreignSession } from './start-decision.js';
+import type { StartRun } from './start-run.js';
 
 /** JSON text of a page of events or interactions, of which it has at least one. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024;
 /** How often a waiter looks again for what other processes did. */
 const POLL_MS = 500;
 
+/** What the verbs of a caller work with. */
+export interface VerbParts {
+  ports: EnginePorts;
+  fold: JournalFold;
+  signals: RunSignals;
+  streams: RunStreams;
+  unanswered: Unanswered;
+  waits: RunWaits;
+  worker: RunWorker;
+  callers: CallerTransition;
+  starting: StartRun;
+  answering: AnswerInteraction;
+}
+
 /**
  * The reading verbs: what a run is, what it said, what happened to it. Each reads one consistent snapshot and writes
  * nothing.
  */
-export class ReadRuns {
-  constructor(
-    private readonly ports: EnginePorts,
-    private readonly fold: JournalFold,
-    private readonly live: { signals: RunSignals; streams: RunStreams },
-    private readonly unanswered: Unanswered,
-    private readonly slots: { waits: RunWaits; worker: RunWorker },
-  ) {}
+export abstract class ReadRuns {
+  /** @internal */
+  constructor(/** @internal */ protected readonly parts: VerbParts) {}
 
+  /** A run as it is now. @throws RunNotFoundError */
   get(runId: string): Promise<Run> {
-    return this.unanswered.watch(this.getNow(runId));
+    return this.parts.unanswered.watch(this.getNow(runId));
   }
 
   private async getNow(runId: string): Promise<Run> {
     const id = requireId('runId', runId);
-    const moment = await this.ports.store.snapshot(id);
+    const moment = await this.parts.ports.store.snapshot(id);
     if (!moment) throw runNotFound(id);
     const { run } = moment;
     const previous = run.restarts > 0 ? (await this.read(id, run.sequence)).state.previousGenerations : [];
     return presentRun(run, moment.lease, moment.interactions, previous);
   }
 
+  /** Newest first; never prompts or results. @throws InvalidCursorError for a cursor that this list did not give */
   async list(options: ListOptions = {}): Promise<{ runs: RunSummaryView[]; nextCursor?: string }> {
-    const { items, ...cursor } = await this.ports.store.list(readList(options));
+    const { items, ...cursor } = await this.parts.ports.store.list(readList(options));
     return { runs: items.map(presentSummary), ...cursor };
   }
 
+  /**
+   * Open interactions, from the store. Oldest first, those of one turn in call order.
+   * @throws InvalidCursorError for a cursor that this list did not give
+   */
   async pendingInteractions(
     options: PendingInteractionsOptions = {},
   ): Promise<{ interactions: InteractionView[]; nextCursor?: string }> {
     const query = readInteractionList(options);
-    let page = await this.ports.store.interactions(query);
+    let page = await this.parts.ports.store.interactions(query);
     const fitting = countThatFits(page.items, [], MAX_PAGE_BYTES);
     // The store gives the cursor behind a page that ends sooner.
-    if (fitting < page.items.length) page = await this.ports.store.interactions({ ...query, limit: fitting });
+    if (fitting < page.items.length) page = await this.parts.ports.store.interactions({ ...query, limit: fitting });
     const { items, ...cursor } = page;
     return { interactions: items.map(presentInteraction), ...cursor };
   }
 
+  /**
+   * The run and its operations at one moment; `cursor` is where to read events on.
+   * @throws RunNotFoundError, JournalCorruptError
+   */
   async snapshot(runId: string): Promise<RunSnapshot> {
-    const moment = await this.ports.store.snapshot(requireId('runId', runId));
+    const moment = await this.parts.ports.store.snapshot(requireId('runId', runId));
     if (!moment) throw runNotFound(runId);
     const { run, lease, interactions } = moment;
     // Journals only grow: up to the run's sequence, this one is as it was at that moment.
@@ -104,33 +128,36 @@ export class ReadRuns {
     };
   }
 
-  /** This run's own transcript: the prompt, replies, results. */
+  /** The transcript of this run alone. @throws RunNotFoundError, JournalCorruptError */
   async messages(runId: string): Promise<Message[]> {
     return (await this.read(runId)).state.messages;
   }
 
-  /** What the next run of the session would see. */
+  /**
+   * The history that the next run of a session would see; empty for an unknown session.
+   * @throws ForbiddenError for a session of another owner
+   */
   async sessionMessages(sessionId: string, options: SessionMessagesOptions = {}): Promise<Message[]> {
     const { sessionOwner: owner } = readRequest(SESSION_MESSAGES, options);
-    const session = await this.ports.store.session(requireId('sessionId', sessionId));
+    const session = await this.parts.ports.store.session(requireId('sessionId', sessionId));
     if (session && owner !== undefined && session.owner !== owner) throw foreignSession(session.id);
-    const { store } = this.ports;
-    const history = await readHistory(store, this.fold, session?.id ?? null, session?.latestCompletedRunId ?? null);
+    const { fold, ports } = this.parts;
+    const history = await readHistory(ports.store, fold, session?.id ?? null, session?.latestCompletedRunId ?? null);
     if (!session) return history.messages;
     const next = { sessionId: session.id, sessionMode: session.mode, sessionOrder: session.lastOrder + 1 };
-    const note = await effectsNote(store, this.fold, next, history);
+    const note = await effectsNote(ports.store, fold, next, history);
     return note ? [...history.messages, note] : history.messages;
   }
 
   /**
-   * Resolves when the run is settled or suspended, or when the wait or this process ends: then with the state it has.
-   * Inside a run it rejects when the call that waits must stop: the state of that moment would be recorded as what the
-   * call came to.
+   * Resolves when the run is settled or suspended, when the wait ends, or when this process shuts down; then with the
+   * state it has. Giving up touches nothing.
+   * @throws RunNotFoundError, and TooManyPendingError when a tool that waits for runs would wait as one too many
    */
   async result(runId: string, options: WaitOptions = {}): Promise<Run> {
     const { timeout = Number.POSITIVE_INFINITY, signal } = readRequest(WAIT, options);
-    const until = this.ports.clock.elapsed() + timeout;
-    return this.slots.waits.during(requireId('runId', runId), (call) => this.untilOver(runId, until, signal, call));
+    const until = this.parts.ports.clock.elapsed() + timeout;
+    return this.parts.waits.during(requireId('runId', runId), (call) => this.untilOver(runId, until, signal, call));
   }
 
   private async untilOver(
@@ -143,15 +170,15 @@ export class ReadRuns {
     const ends = stops.length > 1 ? AbortSignal.any(stops) : stops[0];
     let isFirst = true;
     for (;;) {
-      const leftMs = until - this.ports.clock.elapsed();
-      const { moved, stop } = this.live.signals.listen(runId, Math.min(POLL_MS, leftMs), ends);
+      const leftMs = until - this.parts.ports.clock.elapsed();
+      const { moved, stop } = this.parts.signals.listen(runId, Math.min(POLL_MS, leftMs), ends);
       try {
         const run = await this.get(runId);
         const isOver = run.phase === 'settled' || run.phase === 'suspended' || leftMs <= 0;
         if (isOver) return run;
         call?.signal.throwIfAborted();
-        if (signal?.aborted || (!call && this.live.signals.isReleased)) return run;
-        if (call && isFirst) await this.slots.worker.executeAwaited(runId, run.status);
+        if (signal?.aborted || (!call && this.parts.signals.isReleased)) return run;
+        if (call && isFirst) await this.parts.worker.executeAwaited(runId, run.status);
         isFirst = false;
         await moved;
       } finally {
@@ -160,13 +187,20 @@ export class ReadRuns {
     }
   }
 
+  /**
+   * A page of the journal after a sequence.
+   * @throws InvalidCursorError for a cursor ahead of the run, RunNotFoundError, JournalCorruptError
+   */
+  events(runId: string, options?: EventOptions & { projection?: 'full' }): Promise<EventPage>;
+  events(runId: string, options: EventOptions & { projection: 'lifecycle' }): Promise<EventPage<LifecycleRunEvent>>;
+  events(runId: string, options?: EventOptions): Promise<EventPage<RunEvent | LifecycleRunEvent>>;
   async events(runId: string, options: EventOptions = {}): Promise<EventPage<RunEvent | LifecycleRunEvent>> {
     requireOptions(options);
     const id = requireId('runId', runId);
     const { after: given, ...page } = options;
     const { limit = MAX_EVENTS, projection } = readRequest(EVENTS, page);
     const after = requireCursor(given);
-    const read = await this.ports.store.readJournal(id, after, limit);
+    const read = await this.parts.ports.store.readJournal(id, after, limit);
     if (!read) throw runNotFound(id);
     if (after > read.run.sequence) throw cursorAhead(id, after, read.run.sequence);
     const events = read.entries.map(eventOf(projection));
@@ -174,20 +208,57 @@ export class ReadRuns {
     return { events: shown, nextCursor: read.entries[shown.length - 1]?.sequence ?? after };
   }
 
+  /**
+   * Events as they are committed, from `after` on. Ends once the run is settled and its last event was given; stays open
+   * while the run waits. Events of other processes arrive within the option `streamPoll`. A slow reader is behind,
+   * never buffered. Leaving the loop, or aborting the signal, changes nothing about the run.
+   * @throws RunNotFoundError, InvalidCursorError for a cursor ahead of the run, StreamInterruptedError when this process
+   * shuts down, StoreUnavailableError: read on after the last event
+   */
+  stream(runId: string, options?: StreamOptions & { projection?: 'full' }): AsyncIterable<StreamedEvent>;
+  stream(
+    runId: string,
+    options: StreamOptions & { projection: 'lifecycle' },
+  ): AsyncIterable<StreamedEvent<LifecycleRunEvent>>;
+  stream(runId: string, options?: StreamOptions): AsyncIterable<StreamedEvent<RunEvent | LifecycleRunEvent>>;
   async *stream(
     runId: string,
     options: StreamOptions = {},
-  ): AsyncGenerator<StreamedEvent<RunEvent | LifecycleRunEvent>, void> {
+  ): AsyncIterable<StreamedEvent<RunEvent | LifecycleRunEvent>> {
     requireOptions(options);
     const { after, ...rest } = options;
     const { projection, signal } = readRequest(STREAM, rest);
     const show = eventOf(projection);
-    for await (const entries of this.live.streams.entries(requireId('runId', runId), requireCursor(after), signal))
+    for await (const entries of this.parts.streams.entries(requireId('runId', runId), requireCursor(after), signal))
       for (const entry of entries) yield { ...show(entry), id: String(entry.sequence) };
   }
 
+  /** What the run may spend and has spent. @throws RunNotFoundError, JournalCorruptError */
+  async budgetStatus(runId: string): Promise<BudgetStatus> {
+    const { run, state } = await this.read(runId);
+    const limit = run.budgetMaxTotalTokens;
+    const consumed = run.totals.usage.totalTokens;
+    return {
+      ...(limit !== null && { maxTotalTokens: limit, remaining: Math.max(0, limit - consumed) }),
+      consumed,
+      grants: state.grants.map((grant) => ({ ...grant, at: new Date(grant.at) })),
+    };
+  }
+
+  /** The agents registered in this process, versions in ascending order. */
+  definitions(): AgentDescription[] {
+    const byName = new Map<string, AgentDescription>();
+    for (const agent of this.parts.ports.catalog.all()) {
+      const described = byName.get(agent.name) ?? { name: agent.name, versions: [] };
+      byName.set(agent.name, described);
+      const tools = agent.tools.map(({ name, version, recovery, approval }) => ({ name, version, recovery, approval }));
+      described.versions.push({ version: agent.version, hash: agent.hash, tools });
+    }
+    return [...byName.values()];
+  }
+
   private read(runId: string, upTo?: number): ReturnType<typeof requireRunState> {
-    return requireRunState(this.ports.store, this.fold, requireId('runId', runId), upTo);
+    return requireRunState(this.parts.ports.store, this.parts.fold, requireId('runId', runId), upTo);
   }
 }
 
