@@ -14,6 +14,7 @@ import type { JournalFold } from './journal/fold-journal.js';
 import { catchUp, readRunState } from './journal/read-whole-journal.js';
 import type { RunState } from './journal/run-state.js';
 import { nextAction, type NextAction } from './next-action.js';
+import type { RunWorker } from './run-worker.js';
 import { effectsNote, readHistory } from './sessions.js';
 import { changeStatus, NOTHING, type Transitions } from './transitions.js';
 import { recordedText, thrownMessage } from './values/recorded-error.js';
@@ -24,21 +25,6 @@ interface Prepared {
   note: UserMessage | null;
   begun: NextAction | null;
   intents: JournalEntry[];
-}
-
-/** The worker that executes what is claimed. */
-interface ClaimingWorker {
-  workerId: string;
-  /** How many more runs may be claimed now. */
-  slots(): number;
-  holds(runId: string): boolean;
-  /** Of its lease. */
-  term(): number;
-  adopt(claimed: Claimed): void;
-  /** Fewer runs are being claimed than before. */
-  checkIdle(): void;
-  /** A run that was put back becomes claimable after so many ms. */
-  wakeAfter(ms: number): void;
 }
 
 export type Claimable = DueAnswer['claimable'][number];
@@ -71,7 +57,7 @@ export class RunClaimer {
     private readonly ports: EnginePorts,
     private readonly fold: JournalFold,
     private readonly transitions: Transitions,
-    private readonly worker: ClaimingWorker,
+    private readonly worker: RunWorker,
   ) {
     this.spread = new ClaimSpread(() => ports.ids.random());
   }
@@ -135,7 +121,7 @@ export class RunClaimer {
    * @param run with the status in which it was found to be claimable
    */
   async claim({ id: runId, status }: Claimable): Promise<boolean> {
-    this.claiming.set(runId, this.worker.term());
+    this.claiming.set(runId, this.worker.lease.term);
     try {
       const claimed = await this.prepareAndClaim(runId, status);
       if (claimed) this.worker.adopt(claimed);

@@ -6,7 +6,7 @@ import { endedWithin } from './timed-call.js';
 import { failureOf } from './failure.js';
 import type { EnginePorts } from './engine-ports.js';
 import { RunExecution } from './execution/run-execution.js';
-import type { Claimed, ExecutionHooks } from './execution/attempt.js';
+import type { Claimed } from './execution/attempt.js';
 import type { JournalFold } from './journal/fold-journal.js';
 import { WorkerLease } from './worker-lease.js';
 import type { LifecyclePublisher } from './lifecycle-publisher.js';
@@ -27,9 +27,9 @@ export class RunWorker {
   /** As in `owner` of the runs it executes; new for each process. */
   readonly workerId: string;
   private readonly executions = new Map<string, RunExecution>();
-  private readonly lease: WorkerLease;
+  /** @internal */
+  readonly lease: WorkerLease;
   private readonly claimer: RunClaimer;
-  private readonly hooks: ExecutionHooks;
   private readonly timers = new Set<() => void>();
   private state: 'off' | 'running' | 'paused' | 'draining' | 'failed' = 'off';
   private failure: Error | null = null;
@@ -43,34 +43,23 @@ export class RunWorker {
 
   /** @internal */
   constructor(
-    private readonly ports: EnginePorts,
-    private readonly fold: JournalFold,
-    private readonly publisher: LifecyclePublisher,
-    private readonly transitions: Transitions,
+    /** @internal */
+    readonly ports: EnginePorts,
+    /** @internal */
+    readonly fold: JournalFold,
+    /** @internal */
+    readonly publisher: LifecyclePublisher,
+    transitions: Transitions,
     private readonly waits: RunWaits,
   ) {
     this.workerId = `${ports.options.workerName}-${ports.ids.id()}`;
     this.idleMs = ports.options.pollMs;
-    this.claimer = new RunClaimer(ports, fold, transitions, {
-      workerId: this.workerId,
-      slots: () => this.slots(),
-      holds: (runId) => this.holds(runId),
-      term: () => this.lease.term,
-      adopt: (claimed) => this.adopt(claimed),
-      checkIdle: () => this.checkIdle(),
-      wakeAfter: (ms) => this.wakeAfter(ms),
-    });
+    this.claimer = new RunClaimer(ports, fold, transitions, this);
     this.lease = new WorkerLease(ports, this.workerId, () => ports.catalog.offers(), {
       onLost: () => this.letGo('the lease is running out'),
       onRegained: () => this.wake(),
       onBroken: (error) => this.break(error),
     });
-    this.hooks = {
-      publisher,
-      lease: this.lease,
-      onBroken: (error) => this.break(error),
-      onBackingOff: (afterMs) => this.wakeAfter(afterMs),
-    };
   }
 
   /** First heartbeat, then claiming. Called once by the module at bootstrap; with `worker: false` does nothing. */
@@ -194,7 +183,7 @@ export class RunWorker {
   adopt(claimed: Claimed): void {
     const { id, sessionId } = claimed.run;
     const term = this.claimer.claiming.get(id) ?? this.lease.term;
-    const execution = new RunExecution(this.ports, this.fold, claimed, term, this.hooks);
+    const execution = new RunExecution(this, claimed, term);
     this.executions.set(id, execution);
     this.claimer.claiming.delete(id);
     void execution.ended.then((end) => {
@@ -266,8 +255,8 @@ export class RunWorker {
     }
   }
 
-  /** How many more runs may be claimed or started here now. */
-  private slots(): number {
+  /** @internal How many more runs may be claimed or started here now. */
+  slots(): number {
     if (this.state !== 'running' || !this.lease.isHeld()) return 0;
     const waiting = this.waits.count(this.executions.keys());
     const taken = this.executions.size + this.claimer.claiming.size - waiting;
@@ -343,7 +332,8 @@ export class RunWorker {
     await endedWithin(this.ports.clock, ms, idle);
   }
 
-  private checkIdle(): void {
+  /** @internal Fewer runs are executed or claimed here than before. */
+  checkIdle(): void {
     if (this.executions.size === 0 && this.claimer.claiming.size === 0) this.onIdle();
   }
 
@@ -354,7 +344,8 @@ export class RunWorker {
     }
   }
 
-  private break(error: unknown): void {
+  /** @internal The store broke a promise: this worker stops for good. */
+  break(error: unknown): void {
     if (this.failure) return;
     this.failure = error instanceof Error ? error : new Error(String(error));
     this.state = 'failed';
@@ -373,7 +364,8 @@ export class RunWorker {
     );
   }
 
-  private wakeAfter(ms: number): void {
+  /** @internal A run becomes claimable after so many ms. */
+  wakeAfter(ms: number): void {
     if (ms <= 0 || this.state === 'draining') return;
     const cancel = this.ports.clock.after(ms, () => {
       this.timers.delete(cancel);

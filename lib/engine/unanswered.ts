@@ -10,7 +10,8 @@ export class Unanswered {
 
   constructor(private readonly clock: Clock) {}
 
-  watch<T>(work: Promise<T>): Promise<T> {
+  watch<T>(verb: () => Promise<T>): Promise<T> {
+    const work = verb();
     this.works.add(work);
     const forget = (): void => void this.works.delete(work);
     work.then(forget, forget);

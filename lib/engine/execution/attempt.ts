@@ -8,28 +8,16 @@ import { FencedError } from '../../errors/store.errors.js';
 import type { EnginePorts } from '../engine-ports.js';
 import { untilAnswered } from '../failure.js';
 import type { CallInteraction } from '../interactions.js';
-import type { JournalFold } from '../journal/fold-journal.js';
 import { readRunState } from '../journal/read-whole-journal.js';
 import { resultsOnly, RunJournal } from '../journal/run-journal.js';
 import type { CallState, RunState } from '../journal/run-state.js';
-import type { LifecyclePublisher } from '../lifecycle-publisher.js';
 import type { ActionFacts, NextAction } from '../next-action.js';
-import type { WorkerLease } from '../worker-lease.js';
+import type { RunWorker } from '../run-worker.js';
 import type { ExitPlan } from './exit-plan.js';
 import { actionFacts } from './intents.js';
 
 /** How an attempt ended in this process: lost, or in the status in which it left the run. */
 type AttemptEnd = RunStatus | 'lost';
-
-/** What the worker offers to the attempts it executes. */
-export interface ExecutionHooks {
-  publisher: Pick<LifecyclePublisher, 'committed' | 'advanced'>;
-  lease: Pick<WorkerLease, 'isHeld' | 'standstillMs'>;
-  /** The store broke a promise: the worker must stop for good. */
-  onBroken(error: unknown): void;
-  /** The run becomes claimable after so many ms. */
-  onBackingOff(afterMs: number): void;
-}
 
 /** What an attempt starts from. */
 export interface Claimed {
@@ -65,6 +53,7 @@ export abstract class Attempt {
    * evidence.
    */
   readonly ended: Promise<AttemptEnd>;
+  readonly ports: EnginePorts;
   readonly run: RunRecord;
   readonly agent: AgentDefinition;
   readonly facts: ActionFacts;
@@ -77,26 +66,28 @@ export abstract class Attempt {
   inboxWaiting: boolean;
   /** An exit is being written; the run may still go on after it. */
   isLeaving = false;
+  protected readonly begun: NextAction | null;
   protected phase: (typeof PHASES)[number] = 'acting';
   protected cancelDeadline: (() => void) | null = null;
   private resolveEnded!: (end: AttemptEnd) => void;
 
   constructor(
-    readonly ports: EnginePorts,
-    private readonly fold: JournalFold,
-    { run, agent, state, inboxWaiting }: Claimed,
+    protected readonly worker: RunWorker,
+    { run, agent, state, begun, inboxWaiting }: Claimed,
     /** Of the lease that the run was claimed under. */
     private readonly term: number,
-    protected readonly hooks: ExecutionHooks,
   ) {
+    const { ports, publisher } = worker;
     this.ended = new Promise((resolve) => (this.resolveEnded = resolve));
+    this.ports = ports;
+    this.begun = begun;
     this.run = run;
     this.agent = agent;
     this.state = state;
     this.inboxWaiting = inboxWaiting;
     this.facts = actionFacts(agent, run, ports.options.maxOperations, this.inFlight);
     this.journal = new RunJournal(ports, { runId: run.id, attempt: run.attempt }, state.sequence, {
-      onLanded: (first, entries) => hooks.publisher.committed(run, first, entries),
+      onLanded: (first, entries) => publisher.committed(run, first, entries),
       canStartEffects: () => this.canStartEffects(),
       isOver: () => this.phase === 'over',
     });
@@ -116,17 +107,17 @@ export abstract class Attempt {
 
   /** Whether something new may begin: checked before every effect. */
   canStartEffects(): boolean {
-    return this.phase === 'acting' && !this.isLeaving && this.hooks.lease.isHeld(this.term);
+    return this.phase === 'acting' && !this.isLeaving && this.worker.lease.isHeld(this.term);
   }
 
   /** Whether a call in flight may do more: during a shutdown too, while the lease lasts. */
   canContinue(): boolean {
-    return this.phase !== 'over' && !this.isLeaving && this.hooks.lease.isHeld();
+    return this.phase !== 'over' && !this.isLeaving && this.worker.lease.isHeld();
   }
 
   /** How long this process has just stood still, in ms; 0 when it has not, or not for long. */
   get standstillMs(): number {
-    return this.hooks.lease.standstillMs;
+    return this.worker.lease.standstillMs;
   }
 
   /** Begins nothing more. */
@@ -167,7 +158,7 @@ export abstract class Attempt {
   }
 
   apply(entries: readonly JournalEntry[]): void {
-    for (const entry of entries) this.fold.apply(this.state, this.withTool(entry));
+    for (const entry of entries) this.worker.fold.apply(this.state, this.withTool(entry));
   }
 
   /** Makes entries from the inside of an operation durable, before it goes on. @throws FencedError */
@@ -185,7 +176,7 @@ export abstract class Attempt {
    */
   async refold(): Promise<boolean> {
     const history = this.state.messages.slice(0, this.state.historyLength);
-    const read = () => readRunState(this.ports.store, this.fold, this.run.id, history);
+    const read = () => readRunState(this.ports.store, this.worker.fold, this.run.id, history);
     const stored = await untilAnswered(this.ports, read, () => this.phase === 'over');
     if (!stored) {
       this.lose('the run no longer exists');
@@ -217,7 +208,7 @@ export abstract class Attempt {
       }),
     );
     if (answer?.outcome === 'done' && answer.result)
-      return this.hooks.publisher.committed(answer.run, answer.run.sequence - late.length + 1, late);
+      return this.worker.publisher.committed(answer.run, answer.run.sequence - late.length + 1, late);
     this.ports.log.warn('a late result was discarded: the run belongs to another attempt', {
       runId,
       attempt,

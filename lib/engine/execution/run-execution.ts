@@ -8,17 +8,15 @@ import type {
 } from '../../contracts/ports/run-store.port.js';
 import type { RunRecord, RunTotals } from '../../contracts/run.js';
 import type { Attention } from '../../contracts/run-status.js';
-import type { EnginePorts } from '../engine-ports.js';
 import { failureOf, untilAnswered } from '../failure.js';
 import { pendingInteractionsOf, buildInteraction, requestedEntry, type CallInteraction } from '../interactions.js';
-import type { JournalFold } from '../journal/fold-journal.js';
 import { resultsOnly, type StepEntries } from '../journal/run-journal.js';
 import type { RunState } from '../journal/run-state.js';
 import { keysOf, nextAction, type NextAction } from '../next-action.js';
 import { decideExit, type ExitResult, type ExitTransition } from '../settle-run.js';
 import { pendingInterruptOnce } from '../transitions.js';
 import { recordedError, recordedText, thrownStack } from '../values/recorded-error.js';
-import { Attempt, type Claimed, type ExecutionHooks } from './attempt.js';
+import { Attempt } from './attempt.js';
 import { uncertainCall } from './call-entries.js';
 import { CallRunner } from './call-runner.js';
 import {
@@ -43,14 +41,8 @@ import { failedAttempt, requestModel } from './model-request.js';
  * steps is the order of results: JavaScript runs one step at a time, the journal writes them in that order.
  */
 export class RunExecution extends Attempt {
-  private readonly begun: NextAction | null;
   private readonly replies = new ReplyRecorder(this);
   private readonly calls = new CallRunner(this);
-
-  constructor(ports: EnginePorts, fold: JournalFold, claimed: Claimed, term: number, hooks: ExecutionHooks) {
-    super(ports, fold, claimed, term, hooks);
-    this.begun = claimed.begun;
-  }
 
   begin(): void {
     this.armDeadline();
@@ -294,7 +286,7 @@ export class RunExecution extends Attempt {
       this.lose('the run no longer exists');
       return null;
     }
-    if (next) this.hooks.publisher.advanced(next, writes);
+    if (next) this.worker.publisher.advanced(next, writes);
     return this.afterTransaction(plan, answer.result, answer.run);
   }
 
@@ -302,7 +294,7 @@ export class RunExecution extends Attempt {
     if (stored.status !== 'running') {
       this.finish(stored.status);
       this.journal.landed(result.entries);
-      if (stored.nextAttemptAt !== null) this.hooks.onBackingOff(stored.nextAttemptAt - stored.updatedAt);
+      if (stored.nextAttemptAt !== null) this.worker.wakeAfter(stored.nextAttemptAt - stored.updatedAt);
       return result;
     }
     this.facts.budget = stored.budgetMaxTotalTokens;
@@ -335,7 +327,7 @@ export class RunExecution extends Attempt {
       case 'corrupt':
         log.error('the store broke a promise; the run keeps its status', fields);
         this.lose('the store broke a promise');
-        return this.hooks.onBroken(error);
+        return this.worker.break(error);
       default:
         log.error('a step failed in the engine itself', { ...fields, stack: thrownStack(error) });
         return this.giveUp(error, failure === 'too_large');

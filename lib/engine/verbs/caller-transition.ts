@@ -38,22 +38,12 @@ export class CallerTransition {
     decide: (locked: LockedRun) => RunWrites,
     inboxRequestId?: string,
   ): Promise<RunRecord> {
-    return this.unanswered.watch(this.moveNow(runId, session, decide, inboxRequestId));
-  }
-
-  private async moveNow(
-    runId: string,
-    session: boolean,
-    decide: (locked: LockedRun) => RunWrites,
-    inboxRequestId?: string,
-  ): Promise<RunRecord> {
-    const id = requireId('runId', runId);
-    const answer = await this.transitions.apply(id, decide, {
-      session,
-      ...(inboxRequestId !== undefined && { inboxRequestId }),
+    return this.unanswered.watch(async () => {
+      const options = { session, ...(inboxRequestId !== undefined && { inboxRequestId }) };
+      const answer = await this.transitions.apply(requireId('runId', runId), decide, options);
+      if (answer.outcome !== 'done') throw runNotFound(runId);
+      return answer.run;
     });
-    if (answer.outcome !== 'done') throw runNotFound(runId);
-    return answer.run;
   }
 
   /**

@@ -1,5 +1,6 @@
 import type { SequencedEntry } from '../../contracts/journal-entry.js';
 import type { Message } from '../../contracts/message.js';
+import type { RunAtOneMoment } from '../../contracts/ports/run-store.port.js';
 import type { ScopedCall } from '../../contracts/ports/system.port.js';
 import type {
   EventOptions,
@@ -77,16 +78,11 @@ export abstract class ReadRuns {
 
   /** A run as it is now. @throws RunNotFoundError */
   get(runId: string): Promise<Run> {
-    return this.parts.unanswered.watch(this.getNow(runId));
-  }
-
-  private async getNow(runId: string): Promise<Run> {
-    const id = requireId('runId', runId);
-    const moment = await this.parts.ports.store.snapshot(id);
-    if (!moment) throw runNotFound(id);
-    const { run } = moment;
-    const previous = run.restarts > 0 ? (await this.read(id, run.sequence)).state.previousGenerations : [];
-    return presentRun(run, moment.lease, moment.interactions, previous);
+    return this.parts.unanswered.watch(async () => {
+      const { run, lease, interactions } = await this.moment(runId);
+      const previous = run.restarts > 0 ? (await this.read(run.id, run.sequence)).state.previousGenerations : [];
+      return presentRun(run, lease, interactions, previous);
+    });
   }
 
   /** Newest first; never prompts or results. @throws InvalidCursorError for a cursor that this list did not give */
@@ -116,9 +112,7 @@ export abstract class ReadRuns {
    * @throws RunNotFoundError, JournalCorruptError
    */
   async snapshot(runId: string): Promise<RunSnapshot> {
-    const moment = await this.parts.ports.store.snapshot(requireId('runId', runId));
-    if (!moment) throw runNotFound(runId);
-    const { run, lease, interactions } = moment;
+    const { run, lease, interactions } = await this.moment(runId);
     // Journals only grow: up to the run's sequence, this one is as it was at that moment.
     const { state } = await this.read(run.id, run.sequence);
     return {
@@ -255,6 +249,12 @@ export abstract class ReadRuns {
       described.versions.push({ version: agent.version, hash: agent.hash, tools });
     }
     return [...byName.values()];
+  }
+
+  private async moment(runId: string): Promise<RunAtOneMoment> {
+    const moment = await this.parts.ports.store.snapshot(requireId('runId', runId));
+    if (!moment) throw runNotFound(runId);
+    return moment;
   }
 
   private read(runId: string, upTo?: number): ReturnType<typeof requireRunState> {

@@ -50,7 +50,7 @@ export class StartRun {
    * TooManyPendingError, PayloadTooLargeError, ForbiddenError, StoreUnavailableError
    */
   start(options: StartOptions, context: StartContext = {}): Promise<Started> {
-    return this.unanswered.watch(this.startNow(options, context));
+    return this.unanswered.watch(() => this.startNow(options, context));
   }
 
   private async startNow(options: StartOptions, context: StartContext): Promise<Started> {
