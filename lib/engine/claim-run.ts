@@ -8,7 +8,7 @@ import type { Attention } from '../contracts/run-status.js';
 import type { EnginePorts } from './engine-ports.js';
 import { isAwaited, takenUp } from './interactions.js';
 import type { RunState } from './journal/run-state.js';
-import { changeStatus, NOTHING } from './transitions.js';
+import { callAttention, changeStatus, NOTHING } from './transitions.js';
 import { recordedText } from './values/recorded-error.js';
 
 export interface ClaimOptions {
@@ -146,16 +146,14 @@ export function decideExhaustion(locked: LockedRun, maxRecoveries: number): RunW
 }
 
 function exhausted(locked: LockedRun, maxRecoveries: number, before: JournalEntry[] = []): RunWrites {
-  const { run, now } = locked;
   const attention: Attention = {
     reason: 'recovery_exhausted',
     detail: recordedText(
       `The run lost its owner more than ${maxRecoveries} times without finishing an operation in between. Find out what ends the processes (memory? a crash in a tool?) or what they could not write (the log says it), then retry it.`,
     ),
   };
-  const entries: JournalEntry[] = [...before, { type: 'run.attention_needed', at: now, attention }];
-  const activeMs = run.activeMs + activeTimeOfOwner(locked);
-  return { run: changeStatus(run, 'call_attention', entries, { attention, wake: null, activeMs }) };
+  const activeMs = locked.run.activeMs + activeTimeOfOwner(locked);
+  return callAttention(locked, attention, { wake: null, activeMs }, before);
 }
 
 function claimEntry({ run, lease, now }: LockedRun, attempt: number, options: ClaimOptions): JournalEntry {

@@ -1,7 +1,7 @@
 import type { AgentDefinition } from '../contracts/agent-definition.js';
 import type { UserMessage } from '../contracts/message.js';
 import type { JournalEntry } from '../contracts/journal-entry.js';
-import type { DueAnswer, RunWrites } from '../contracts/ports/run-store.port.js';
+import type { DueAnswer } from '../contracts/ports/run-store.port.js';
 import type { Attention, RunStatus } from '../contracts/run-status.js';
 import { CONTRACT_VERSION, type RunRecord } from '../contracts/run.js';
 import { backoff } from '../contracts/policies.js';
@@ -16,7 +16,7 @@ import type { RunState } from './journal/run-state.js';
 import { nextAction, type NextAction } from './next-action.js';
 import type { RunWorker } from './run-worker.js';
 import { effectsNote, readHistory } from './sessions.js';
-import { changeStatus, NOTHING, type Transitions } from './transitions.js';
+import { callAttention, NOTHING, type Transitions } from './transitions.js';
 import { recordedText, thrownMessage } from './values/recorded-error.js';
 
 interface Prepared {
@@ -218,11 +218,7 @@ export class RunClaimer {
 
   private async blockCorrupt(runId: string, detail: string): Promise<void> {
     const attention: Attention = { reason: 'journal_corrupt', detail: recordedText(detail) };
-    await this.transitions.apply(runId, (locked): RunWrites => {
-      if (!isClaimable(locked)) return NOTHING;
-      const entries: JournalEntry[] = [{ type: 'run.attention_needed', at: locked.now, attention }];
-      return { run: changeStatus(locked.run, 'call_attention', entries, { attention }) };
-    });
+    await this.transitions.apply(runId, (locked) => (isClaimable(locked) ? callAttention(locked, attention) : NOTHING));
   }
 
   /**

@@ -1,7 +1,6 @@
 import type { LockedRun, OverdueAnswer, RunWrites, WorkerRecord } from '../contracts/ports/run-store.port.js';
 import { isOffered, type Offer, wantedAndOffered } from '../contracts/agent-definition.js';
 import type { Interaction } from '../contracts/interaction.js';
-import type { JournalEntry } from '../contracts/journal-entry.js';
 import { CONTRACT_VERSION } from '../contracts/run.js';
 import { isSettled, type Attention } from '../contracts/run-status.js';
 import { decideExhaustion, isClaimable, isExpired, offersOf } from './claim-run.js';
@@ -12,7 +11,7 @@ import type { RunWorker } from './run-worker.js';
 import type { CallerTransition } from './verbs/caller-transition.js';
 import { takeDecisions, wakeAnswered } from './verbs/waiting-runs.js';
 import { deadlinePassed, settlement } from './settle-run.js';
-import { changeStatus, NOTHING, type Transitions } from './transitions.js';
+import { callAttention, NOTHING, type Transitions } from './transitions.js';
 import { recordedError, recordedText } from './values/recorded-error.js';
 
 /** Runs of each kind that one sweep looks at; the next sweep goes on. */
@@ -148,7 +147,7 @@ function decideDeadline(locked: LockedRun): RunWrites {
 }
 
 function decideUnoffered(locked: LockedRun, liveOffers: readonly Offer[]): RunWrites {
-  const { run, now } = locked;
+  const { run } = locked;
   if (!isClaimable(locked) || (run.contractVersion <= CONTRACT_VERSION && isOffered(run, liveOffers))) return NOTHING;
   const { wanted, offered } = wantedAndOffered(run, liveOffers);
   const attention: Attention = {
@@ -157,6 +156,5 @@ function decideUnoffered(locked: LockedRun, liveOffers: readonly Offer[]): RunWr
       `No live worker offers ${wanted}; offered: ${offered.join(', ') || 'nothing of this agent'}. Deploy that version again, then resume or retry the run.`,
     ),
   };
-  const entries: JournalEntry[] = [{ type: 'run.attention_needed', at: now, attention }];
-  return { run: changeStatus(run, 'call_attention', entries, { attention, nextAttemptAt: null }) };
+  return callAttention(locked, attention, { nextAttemptAt: null });
 }

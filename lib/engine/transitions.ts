@@ -8,6 +8,7 @@ import type {
   TransitionRequest,
 } from '../contracts/ports/run-store.port.js';
 import { transitionOf, type RunTransition, type RunVerb } from '../contracts/run-transitions.js';
+import type { Attention } from '../contracts/run-status.js';
 import type { RunChange, RunRecord, WakeNote } from '../contracts/run.js';
 import { IllegalTransitionError } from '../errors/request.errors.js';
 import type { LifecyclePublisher } from './lifecycle-publisher.js';
@@ -80,6 +81,17 @@ export function changeStatus(
     throw new Error(`The verb ${verb} is journaled by ${transition.entries.join(' or ')}, which is not written here.`);
   // eslint-disable-next-line agent-runs/run-status -- the one place
   return { change: { ...change, status: transition.to }, entries };
+}
+
+/** A person must settle something before the run can continue. */
+export function callAttention(
+  { run, now: at }: Pick<LockedRun, 'run' | 'now'>,
+  attention: Attention,
+  change: RunChange = {},
+  before: JournalEntry[] = [],
+): RunWrites {
+  const entries: JournalEntry[] = [...before, { type: 'run.attention_needed', at, attention }];
+  return { run: changeStatus(run, 'call_attention', entries, { ...change, attention }) };
 }
 
 /** The run becomes claimable, and its next claim journals the cause. */

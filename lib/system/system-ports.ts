@@ -102,6 +102,10 @@ export class Sha256Digester implements Digester {
     return canonicalize(value);
   }
 
+  isSame(a: unknown, b: unknown): boolean {
+    return a === b || this.canonical(a) === this.canonical(b);
+  }
+
   digest(text: string): string {
     return hash('sha256', text, 'hex');
   }

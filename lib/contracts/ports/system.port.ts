@@ -32,6 +32,8 @@ export interface IdSource {
 export interface Digester {
   /** RFC 8785 canonical JSON: key order does not matter. @param value JSON, of whatever interface */
   canonical(value: unknown): string;
+  /** Whether two values are the same JSON, key order aside. */
+  isSame(a: unknown, b: unknown): boolean;
   /** SHA-256 of the UTF-8 text, hex. */
   digest(text: string): string;
 }

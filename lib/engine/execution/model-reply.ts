@@ -21,7 +21,7 @@ import type { Attempt } from './attempt.js';
 import { failedCall } from './call-entries.js';
 import { isCallId, substituteCallId } from './provider-transcript.js';
 import { resolveApproval } from './resolve-approval.js';
-import { approvalOf, invalidCall, isSameJson, markRead, parseCall } from './validate-call.js';
+import { approvalOf, invalidCall, markRead, parseCall } from './validate-call.js';
 
 /**
  * A call as it will be journaled: what the model said, what is known of it, and its result where it will never be
@@ -118,7 +118,7 @@ export class ReplyRecorder {
       return [];
     }
     const { input } = parsed;
-    if (!isSameJson(input, given)) verdict.input = input;
+    if (!ports.digester.isSame(input, given)) verdict.input = input;
     markRead(tool, verdict.input ?? given);
     if (tool.asksUser) verdict.questions = input['questions'] as unknown as Question[];
     if (tool.approval !== 'rule') return [];

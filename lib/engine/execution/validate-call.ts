@@ -1,5 +1,5 @@
 import type { ApprovalVerdict, EntryOf, JournalEntry } from '../../contracts/journal-entry.js';
-import type { JsonObject, JsonValue } from '../../contracts/json.js';
+import type { JsonObject } from '../../contracts/json.js';
 import type { ParsedArguments, ToolCaller } from '../../contracts/ports/tool-caller.port.js';
 import type { ToolDefinition } from '../../contracts/agent-definition.js';
 import type { EnginePorts } from '../engine-ports.js';
@@ -98,7 +98,7 @@ export function markRead(tool: ToolDefinition, input: JsonObject): void {
  * @returns the end of a call that must not go on; null when it may
  */
 export async function recheckCall(
-  ports: ValidationPorts,
+  ports: ValidationPorts & Pick<EnginePorts, 'digester'>,
   runId: string,
   tool: ToolDefinition,
   call: CallState,
@@ -108,7 +108,7 @@ export async function recheckCall(
   const parsed = await parseCall(ports, tool, call.given, { runId, operation: call.key });
   const at = ports.clock.now();
   if (parsed.ok) {
-    if (!isSameJson(parsed.input, call.input)) {
+    if (!ports.digester.isSame(parsed.input, call.input)) {
       const drift = 'the schema of this process reads its arguments otherwise than was recorded';
       return refusedRepetition(call, at, drift, isInterrupted, 'input_drift');
     }
@@ -132,16 +132,4 @@ export function invalidCall(parsed: Extract<ParsedCall, { ok: false }>): CallRef
         outcome: 'invalid_arguments',
         error: recordedFailure('INVALID_ARGUMENTS', `The arguments are not valid: ${problems}`),
       };
-}
-
-/** Whether two values are equal as JSON. The order of properties does not count; nesting is bounded by the caller. */
-export function isSameJson(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
-  if (a === b) return true;
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
-  if (Array.isArray(a) !== Array.isArray(b)) return false;
-  const left = a as JsonObject;
-  const right = b as JsonObject;
-  const names = Object.keys(left);
-  if (names.length !== Object.keys(right).length) return false;
-  return names.every((name) => Object.hasOwn(right, name) && isSameJson(left[name], right[name]));
 }

@@ -1,7 +1,5 @@
-import type { Actor, RunMetadata } from '../../contracts/run.js';
 import type { InteractionDecision } from '../../contracts/interaction.js';
 import type { EntryOf } from '../../contracts/journal-entry.js';
-import type { Message } from '../../contracts/message.js';
 import type { InteractionQuery, ListQuery } from '../../contracts/ports/run-store.port.js';
 import type {
   InteractionResponse,
@@ -18,23 +16,10 @@ import { DEFAULT_PAGE, INTERACTION_LIST, LIST, RESOLUTION, RESPONSE, START } fro
 
 // Requests as the verbs work with them.
 
-export interface StartInput {
-  messages: Message[];
-  sessionId: string | null;
-  sessionOwner: string | null;
-  requestId: string | null;
-  runId: string | null;
-  ifExists: 'reject' | 'resume' | 'restart';
-  enqueue: boolean;
-  maxTotalTokens: number | null;
-  metadata: RunMetadata;
-  actor: Actor | null;
-  deadlineAt: number | null;
-  maxDurationMs: number | null;
-}
+export type StartInput = ReturnType<typeof readStart>;
 
 /** @throws InvalidRequestError, PayloadTooLargeError */
-export function readStart(options: StartOptions, maxPayloadBytes: number): StartInput {
+export function readStart(options: StartOptions, maxPayloadBytes: number) {
   const given = readRequest(START, options);
   const messages = given.messages ?? [userMessage(given.prompt as string)];
   const actor = given.actor ?? null;
@@ -88,14 +73,8 @@ function queryOf({ limit = DEFAULT_PAGE, actor, after, createdSince, createdBefo
   };
 }
 
-export interface ReadResponse {
-  decision: InteractionDecision;
-  /** Of whoever decides; null: the caller has compared them already. */
-  roles: readonly string[] | null;
-}
-
-/** @throws InvalidRequestError */
-export function readResponse(response: InteractionResponse): ReadResponse {
+/** @returns the roles of whoever decides; null: the caller has compared them already. @throws InvalidRequestError */
+export function readResponse(response: InteractionResponse) {
   const { roles = null, ...decision } = readRequest(RESPONSE, response);
   return { decision: decision as InteractionDecision, roles };
 }

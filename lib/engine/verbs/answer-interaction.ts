@@ -1,5 +1,5 @@
 import type { Interaction, InteractionDecision } from '../../contracts/interaction.js';
-import type { JsonObject, JsonValue } from '../../contracts/json.js';
+import type { JsonObject } from '../../contracts/json.js';
 import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import type { InteractionResponse } from '../../contracts/run-requests.js';
 import { invalidRequest, requireId } from '../../contracts/schema.js';
@@ -100,7 +100,8 @@ export class AnswerInteraction {
 
   /** The identical decision again is answered with the stored one, unless its run has withdrawn it. */
   private decidedBefore(interaction: Interaction, decision: InteractionDecision): Interaction {
-    if (interaction.decision && interaction.status !== 'cancelled' && this.same(interaction.decision, decision))
+    const { decision: before, status } = interaction;
+    if (before && status !== 'cancelled' && this.ports.digester.isSame(asGiven(before), asGiven(decision)))
       return interaction;
     throw refusal(interaction);
   }
@@ -138,7 +139,7 @@ export class AnswerInteraction {
     if (isApproval && given.decision === 'approve' && given.arguments) {
       if (isApprovalGate(interaction)) {
         const edited = await this.parseEdited(interaction, given.arguments);
-        const isChanged = this.canonical(edited) !== this.canonical(given.arguments);
+        const isChanged = !this.ports.digester.isSame(edited, given.arguments);
         return { ...given, arguments: edited, ...(isChanged && { givenArguments: given.arguments }) };
       }
       // A method's own request has no schema, and the method does not look for arguments that it did not show.
@@ -159,7 +160,7 @@ export class AnswerInteraction {
   private withoutSameArguments(interaction: Interaction, decision: InteractionDecision): InteractionDecision {
     if (!('decision' in decision) || decision.decision !== 'approve' || !decision.arguments) return decision;
     const { arguments: edited, givenArguments: _, ...approval } = decision;
-    return this.canonical(edited) === this.canonical(interaction.arguments) ? approval : decision;
+    return this.ports.digester.isSame(edited, interaction.arguments) ? approval : decision;
   }
 
   private async parseEdited(interaction: Interaction, edited: JsonObject): Promise<JsonObject> {
@@ -212,17 +213,9 @@ export class AnswerInteraction {
       { details: { approverRole: role } },
     );
   }
-
-  /** As they were given: another process may read the same arguments otherwise, or not at all. */
-  private same(a: InteractionDecision, b: InteractionDecision): boolean {
-    return this.canonical(asGiven(a)) === this.canonical(asGiven(b));
-  }
-
-  private canonical(value: JsonValue): string {
-    return this.ports.digester.canonical(value);
-  }
 }
 
+/** As it was given: another process may read the same arguments otherwise, or not at all. */
 function asGiven(decision: InteractionDecision): JsonObject {
   const { givenArguments, ...rest } = decision as Extract<InteractionDecision, { decision: 'approve' }>;
   return { ...rest, ...(givenArguments && { arguments: givenArguments }) };

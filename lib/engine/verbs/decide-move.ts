@@ -155,7 +155,7 @@ export function decideSteering(
       { details: { runId: run.id, status: run.status, verb: 'steer' } },
     );
   if (before) {
-    if (digester.canonical(before.message) === digester.canonical(given.message)) return NOTHING;
+    if (digester.isSame(before.message, given.message)) return NOTHING;
     throw new RequestConflictError(`Request id ${given.requestId} was used for another message to run ${run.id}.`, {
       details: { runId: run.id },
     });

@@ -1,6 +1,6 @@
 import type { AgentDefinition } from '../../contracts/agent-definition.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
-import type { CreateSituation } from '../../contracts/ports/run-store.port.js';
+import type { CreateResult, CreateSituation } from '../../contracts/ports/run-store.port.js';
 import type { StartContext, StartOptions } from '../../contracts/run-requests.js';
 import type { RunRecord, SessionMode } from '../../contracts/run.js';
 import { AgentRunsError } from '../../errors/agent-runs.error.js';
@@ -26,11 +26,6 @@ import {
   type StartDecision,
 } from './start-decision.js';
 
-export interface Started {
-  run: RunRecord;
-  created: boolean;
-}
-
 /**
  * `start`: the run and its first entry are committed before any work. In a process with a free slot the run is
  * started inline: submission, claim and the first model intent are one commit, and the model is called right after it.
@@ -49,11 +44,11 @@ export class StartRun {
    * @throws InvalidRequestError, AgentNotFoundError, SessionBusyError, RequestConflictError, RunExistsError,
    * TooManyPendingError, PayloadTooLargeError, ForbiddenError, StoreUnavailableError
    */
-  start(options: StartOptions, context: StartContext = {}): Promise<Started> {
+  start(options: StartOptions, context: StartContext = {}): Promise<CreateResult> {
     return this.unanswered.watch(() => this.startNow(options, context));
   }
 
-  private async startNow(options: StartOptions, context: StartContext): Promise<Started> {
+  private async startNow(options: StartOptions, context: StartContext): Promise<CreateResult> {
     if (this.worker.brokenBy) throw this.worker.brokenBy;
     if (this.ports.beforeStart) await this.ports.beforeStart();
     const draft = await this.draft(options, context);
@@ -78,15 +73,13 @@ export class StartRun {
    */
   private async committed({ id, requestDigest, input }: Draft): Promise<RunRecord | null> {
     const loaded = await this.ports.store.load(id).catch(() => null);
-    const { digester } = this.ports;
     // An id that the caller gave may be somebody else's run.
     const isOurs =
-      loaded?.run.requestDigest === requestDigest &&
-      digester.canonical(loaded.run.actor) === digester.canonical(input.actor);
+      loaded?.run.requestDigest === requestDigest && this.ports.digester.isSame(loaded.run.actor, input.actor);
     return isOurs ? loaded.run : null;
   }
 
-  private async create(draft: Draft, { transaction }: StartContext, mayClaim: boolean): Promise<Started> {
+  private async create(draft: Draft, { transaction }: StartContext, mayClaim: boolean): Promise<CreateResult> {
     const admission = await this.pending.check(transaction);
     let decision = null as StartDecision | null;
     const publish = (): void => {

@@ -2,6 +2,7 @@ import type { Interaction } from '../../contracts/interaction.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { LockedRun, RunWrites } from '../../contracts/ports/run-store.port.js';
 import type { WaitReason } from '../../contracts/run-status.js';
+import type { EngineOptions } from '../engine-ports.js';
 import { decidedEntry, finishesCall } from '../interactions.js';
 import type { RunState } from '../journal/run-state.js';
 import { becomePending, NOTHING } from '../transitions.js';
@@ -25,9 +26,7 @@ export function stillWaiting(
   return left.length === 0 ? null : { run: { change: { ...change, waitingFor: left }, entries } };
 }
 
-export interface DecidedOptions {
-  resumeAfterAnswers: 'automatic' | 'manual';
-}
+type DecidedOptions = Pick<EngineOptions, 'resumeAfterAnswers'>;
 
 /**
  * Decisions entering a run: by a person or by time. Pure. With an owner, only the interaction's own row is written, and
