@@ -25,10 +25,26 @@ const exported = new Set(
 const isDocumented = (symbol: ts.Symbol): boolean =>
   symbol.getDocumentationComment(checker).length > 0 || symbol.getJsDocTags(checker).length > 0;
 
+/** Members of the classes of lib/ that a class extends. */
+function inheritedBy({ heritageClauses }: ts.ClassDeclaration): ts.ClassElement[] {
+  return (heritageClauses ?? []).flatMap(({ token, types }) => {
+    if (token !== ts.SyntaxKind.ExtendsKeyword) return [];
+    const bases = types.flatMap(
+      ({ expression }) => checker.getTypeAtLocation(expression).getSymbol()?.declarations ?? [],
+    );
+    return bases.flatMap((base) =>
+      ts.isClassDeclaration(base) && !base.getSourceFile().isDeclarationFile
+        ? [...base.members, ...inheritedBy(base)]
+        : [],
+    );
+  });
+}
+
 /** Members that an editor offers, with a name that does not say all: a literal says what it is. */
 function membersOf(symbol: ts.Symbol): ts.Symbol[] {
   const bodies = (symbol.declarations ?? []).flatMap((declaration): readonly ts.Declaration[] => {
-    if (ts.isInterfaceDeclaration(declaration) || ts.isClassDeclaration(declaration)) return declaration.members;
+    if (ts.isInterfaceDeclaration(declaration)) return declaration.members;
+    if (ts.isClassDeclaration(declaration)) return [...declaration.members, ...inheritedBy(declaration)];
     const isObject = ts.isTypeAliasDeclaration(declaration) && ts.isTypeLiteralNode(declaration.type);
     return isObject ? declaration.type.members : [];
   });
