@@ -21,13 +21,28 @@ export class Floor {
   async together(loops, runs) {
     let left = runs * COMMITS_PER_RUN;
     const startedAt = performance.now();
+    await this.#inLoops(loops, () => (left -= 1) >= 0);
+    return (performance.now() - startedAt) / runs;
+  }
+
+  /** As many loops for so long. @returns how many runs the inserts make up */
+  async during(loops, ms) {
+    const end = performance.now() + ms;
+    return (await this.#inLoops(loops, () => performance.now() < end)) / COMMITS_PER_RUN;
+  }
+
+  async #inLoops(loops, goesOn) {
+    const { database } = this;
+    // A loop of its own has a connection of its own, and on SQLite waits for nobody.
+    const insert = loops === 1 ? database.insertBare : database.insertBareTogether;
+    let inserts = 0;
     const loop = async () => {
-      while (left > 0) {
-        left -= 1;
-        await this.database.insertBareTogether((this.#nextId += 1), BODY);
+      while (goesOn()) {
+        await insert((this.#nextId += 1), BODY);
+        inserts += 1;
       }
     };
     await Promise.all(Array.from({ length: loops }, loop));
-    return (performance.now() - startedAt) / runs;
+    return inserts;
   }
 }

@@ -11,6 +11,29 @@ const TOGETHER = {
   mysql: [1.2, 1.8],
   postgres: [1.5, 2],
 };
+/**
+ * What a run costs, by what it is compared with: runs/s at least, CPU at most so many times that of the driver's floor or of the version before, and statements
+ * on a server at most.
+ */
+const COST = {
+  'sqlite-normal': {
+    1: { floor: { perSecond: 0.5, cpuMs: 2.8 } },
+    64: { floor: { perSecond: 1.25, cpuMs: 1.3 } },
+    kilobytes: 400,
+  },
+  'sqlite-full': { 1: { floor: { perSecond: 0.85 } }, 64: { before: { perSecond: 2 } } },
+  postgres: {
+    1: { floor: { perSecond: 0.55, cpuMs: 3.5 }, statements: 23 },
+    64: { before: { perSecond: 2, cpuMs: 0.4 }, statements: 2 },
+  },
+  mariadb: {
+    1: { floor: { perSecond: 0.45, cpuMs: 4.5 }, statements: 24 },
+    64: { floor: { perSecond: 1.2 }, before: { cpuMs: 0.42 }, statements: 2 },
+  },
+  mysql: { 1: { statements: 29 } },
+};
+/** What a process with 64 runs at once has more than after it was started. */
+const ADDED_MB = 90;
 /** The worker's poll: every second, backing off to this while there is nothing to do. */
 const POLL_MS = 5_000;
 
@@ -21,9 +44,10 @@ const HEAP_NOISE = 100;
 const FLAT = 1.5;
 
 /** @param key of the database @param measured by measure; absent ones give no figures */
-export function figuresOf(key, { throughput, growth, latency, idle, waiting, sharing, scaling }) {
+export function figuresOf(key, { throughput, cost, growth, latency, idle, waiting, sharing, scaling }) {
   return [
     ...(throughput ? throughputFigures(key, throughput) : []),
+    ...(cost ? costFigures(key, cost) : []),
     ...(growth ? growthFigures(growth) : []),
     ...(latency ? latencyFigures(latency) : []),
     ...(idle
@@ -72,6 +96,48 @@ function throughputFigures(key, measured) {
             `${work.alone.statements.toFixed(0)} · ${work.together.statements.toFixed(1)}`,
           ),
         ]),
+  ];
+}
+
+function costFigures(key, { medians, ratios, details }) {
+  const goals = COST[key] ?? {};
+  const list = (figures, digits) =>
+    Object.entries(figures)
+      .map(([name, value]) => `${name} ${value.toFixed(digits)}`)
+      .join(' · ');
+  const of = (atOnce, figure) =>
+    Object.fromEntries(Object.entries(medians[atOnce]).map(([name, one]) => [name, one[figure]]));
+  const [statements, kilobytes, addedMb] = [(one) => one.statements, (one) => one.kilobytes, (one) => one.addedMb].map(
+    (pick) => Object.fromEntries(Object.entries(details).map(([name, one]) => [name, pick(one)])),
+  );
+  return [
+    ...Object.keys(medians).flatMap((atOnce) => [
+      told(`${atOnce} at once: runs/s`, list(of(atOnce, 'perSecond'), 0)),
+      told(`${atOnce} at once: CPU, ms per run`, list(of(atOnce, 'cpuMs'), 2)),
+      ...Object.entries(ratios[atOnce]).flatMap(([under, { perSecond, cpuMs }]) => {
+        const goal = goals[atOnce]?.[under] ?? {};
+        return [
+          goal.perSecond
+            ? atLeast(`${atOnce} at once: runs/s, × ${under}`, perSecond, goal.perSecond, goal.perSecond)
+            : told(`${atOnce} at once: runs/s, × ${under}`, perSecond, 2),
+          goal.cpuMs
+            ? atMost(`${atOnce} at once: CPU, × ${under}`, cpuMs, goal.cpuMs, 2)
+            : told(`${atOnce} at once: CPU, × ${under}`, cpuMs, 2),
+        ];
+      }),
+      ...Object.entries(statements).map(([name, count]) => {
+        const goal = goals[atOnce]?.statements;
+        const label = `${atOnce} at once: statements per run, ${name}`;
+        return goal && name === 'now' ? atMost(label, count[atOnce], goal, 1) : told(label, count[atOnce], 1);
+      }),
+    ]),
+    goals.kilobytes
+      ? atMost('64 at once: allocated per run, kB', kilobytes.now, goals.kilobytes, 0)
+      : told('64 at once: allocated per run, kB', kilobytes.now, 0),
+    atMost('64 at once: memory beyond that of the started process, MB', addedMb.now, ADDED_MB, 0),
+    ...(details.before
+      ? [told('the same before', `${kilobytes.before.toFixed(0)} kB · ${addedMb.before.toFixed(0)} MB`, 0)]
+      : []),
   ];
 }
 

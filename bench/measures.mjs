@@ -1,3 +1,4 @@
+import { measureCost } from './measures/cost.mjs';
 import { measureGrowth } from './measures/growth.mjs';
 import { measureIdle } from './measures/idle.mjs';
 import { measureLatency } from './measures/latency.mjs';
@@ -9,6 +10,7 @@ import { measureWaiting } from './measures/waiting.mjs';
 /** In this order, each in an application of its own. */
 export const MEASURES = {
   throughput: measureThroughput,
+  cost: measureCost,
   growth: measureGrowth,
   latency: measureLatency,
   idle: measureIdle,

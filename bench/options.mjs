@@ -10,6 +10,7 @@ const USAGE = `npm run bench -- [options]
   --only LIST    some of: ${Object.keys(MEASURES).join(', ')}
   --rounds N     repetitions of the throughput figures (default 25, with --quick 5)
   --pool N       connections of the pool on a server, for the floor and the runs alike (default 10, TypeORM's own)
+  --before DIR   a checkout of another version of this repository, built: cost is measured beside it too
   --quick        fewer repetitions and smaller samples: to see that it works, not to quote
   --json FILE    write everything that was measured
 `;
@@ -22,6 +23,7 @@ export function readOptions(args) {
       all: { type: 'boolean', default: false },
       only: { type: 'string' },
       rounds: { type: 'string' },
+      before: { type: 'string' },
       pool: { type: 'string', default: '10' },
       quick: { type: 'boolean', default: false },
       json: { type: 'string' },
@@ -37,6 +39,7 @@ export function readOptions(args) {
     only,
     quick: values.quick,
     rounds: Number(values.rounds ?? (values.quick ? 5 : 25)),
+    before: values.before,
     poolSize: Number(values.pool),
     json: values.json,
   };

@@ -30,7 +30,7 @@ async function measure(open) {
     const measured = {};
     for (const name of options.only) {
       process.stderr.write(`${database.name}: ${name} …\n`);
-      measured[name] = await MEASURES[name](database, options);
+      measured[name] = await MEASURES[name](database, { ...options, open });
     }
     const figures = figuresOf(database.key, measured);
     console.log(tableOf(database.name, { ...database.facts, load: `load ${load()} at the end` }, figures));

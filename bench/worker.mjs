@@ -1,16 +1,16 @@
-// The parent's side of `worker-process.mjs`.
+// The parent's side of `worker-process.mjs` and `cost-process.mjs`.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-const PROGRAM = fileURLToPath(new URL('worker-process.mjs', import.meta.url));
-
 /** One more process of the benchmark. */
 export class Worker {
-  static async start(database, settings) {
+  /** @param directory of the version of this repository that it is to use, where its program can be told */
+  static async start(database, settings, { program = 'worker-process.mjs', directory } = {}) {
     const worker = new Worker();
-    const env = { ...process.env, BENCH_WORKER: JSON.stringify({ database: database.inOtherProcess, settings }) };
-    worker.child = fork(PROGRAM, [], { env });
+    const told = JSON.stringify({ database: database.inOtherProcess, settings, directory });
+    const file = fileURLToPath(new URL(program, import.meta.url));
+    worker.child = fork(file, [], { env: { ...process.env, BENCH_WORKER: told } });
     worker.ended = once(worker.child, 'exit');
     await worker.#answer();
     return worker;
@@ -18,16 +18,16 @@ export class Worker {
 
   /** Starts runs of ten turns and completes them, so many at once. */
   async complete(runs, atOnce) {
-    await this.#obey({ order: 'complete', runs, atOnce });
+    await this.ask('complete', { runs, atOnce });
   }
 
   /** Claims nothing until it resumes. */
   async pause() {
-    await this.#obey({ order: 'pause' });
+    await this.ask('pause');
   }
 
   async resume() {
-    await this.#obey({ order: 'resume' });
+    await this.ask('resume');
   }
 
   async stop() {
@@ -35,15 +35,17 @@ export class Worker {
     await this.ended;
   }
 
-  async #obey(order) {
-    this.child.send(order);
-    await this.#answer();
+  /** An order of its program. @returns what that answers */
+  async ask(order, options = {}) {
+    this.child.send({ order, ...options });
+    return this.#answer();
   }
 
   async #answer() {
     const ended = this.ended.then(([code]) => {
       throw new Error(`A process of the benchmark ended with ${code}.`);
     });
-    await Promise.race([once(this.child, 'message'), ended]);
+    const [answer] = await Promise.race([once(this.child, 'message'), ended]);
+    return answer;
   }
 }

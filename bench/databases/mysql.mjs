@@ -1,7 +1,10 @@
 // MariaDB (or MySQL) through mysql2, in a database of our own that is dropped at the end.
 import { randomBytes } from 'node:crypto';
+import { createRequire } from 'node:module';
 import mysql from 'mysql2';
-import { StatementCounter, watchMethods } from '../statement-counter.mjs';
+import { countStatements } from './count-statements.mjs';
+
+const require = createRequire(import.meta.url);
 
 export async function openMysql(url, poolSize) {
   const database = `agent_runs_bench_${randomBytes(4).toString('hex')}`;
@@ -35,19 +38,11 @@ export async function openMysql(url, poolSize) {
     insertBareTogether: (id, body) => pool.execute(INSERT, [id, body]),
     // InnoDB's table files grow in steps and its statistics are estimates: not told.
     bytesStored: () => null,
-    countStatements,
+    countStatements: () => countStatements(dataSource.type, require),
     close: async () => {
       await Promise.all([pool.end(), one.end()]);
       await admin.query(`DROP DATABASE ${database}`);
       await admin.end();
     },
   };
-}
-
-function countStatements() {
-  const counter = new StatementCounter();
-  const stop = watchMethods(mysql.Connection.prototype, ['query', 'execute'], (connection, [sql]) =>
-    counter.seen(connection, typeof sql === 'string' ? sql : sql.sql),
-  );
-  return { counter, stop };
 }

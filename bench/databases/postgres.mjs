@@ -1,7 +1,10 @@
 // Postgres through pg, in a database of our own that is dropped at the end.
 import { randomBytes } from 'node:crypto';
+import { createRequire } from 'node:module';
 import pg from 'pg';
-import { StatementCounter, watchMethods } from '../statement-counter.mjs';
+import { countStatements } from './count-statements.mjs';
+
+const require = createRequire(import.meta.url);
 
 export async function openPostgres(url, poolSize) {
   const database = `agent_runs_bench_${randomBytes(4).toString('hex')}`;
@@ -38,19 +41,11 @@ export async function openPostgres(url, poolSize) {
       Number((await one.query('SELECT pg_database_size(current_database()) AS size')).rows[0].size),
     // What autovacuum does within a minute: plans made for an empty table must not be what is measured.
     refreshStatistics: () => one.query('ANALYZE'),
-    countStatements,
+    countStatements: () => countStatements('postgres', require),
     close: async () => {
       await Promise.all([pool.end(), one.end()]);
       await admin.query(`DROP DATABASE ${database} WITH (FORCE)`);
       await admin.end();
     },
   };
-}
-
-function countStatements() {
-  const counter = new StatementCounter();
-  const stop = watchMethods(pg.Client.prototype, ['query'], (client, [sql]) =>
-    counter.seen(client, typeof sql === 'string' ? sql : (sql.text ?? '')),
-  );
-  return { counter, stop };
 }

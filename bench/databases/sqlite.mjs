@@ -1,11 +1,13 @@
 // SQLite in WAL mode through better-sqlite3, at one of its two durable-enough settings.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import path from 'node:path';
 import BetterSqlite3 from 'better-sqlite3';
 import { fileSystemOf } from '../machine.mjs';
-import { StatementCounter, watchMethods } from '../statement-counter.mjs';
+import { countStatements } from './count-statements.mjs';
 
+const require = createRequire(import.meta.url);
 // In the project rather than in the system's temporary folder, which is memory on many machines.
 const DATA = fileURLToPath(new URL('../../data', import.meta.url));
 
@@ -48,7 +50,7 @@ export function openSqlite(synchronous) {
       handle.pragma('wal_checkpoint(PASSIVE)');
       return handle.pragma('page_count', { simple: true }) * handle.pragma('page_size', { simple: true });
     },
-    countStatements: () => countStatements(handle),
+    countStatements: () => countStatements(inOtherProcess.type, require),
     close: () => {
       handle.close();
       rmSync(directory, { recursive: true, force: true });
@@ -63,18 +65,4 @@ export function sqliteDataSource({ synchronous, ...options }) {
 function configure(handle, synchronous) {
   handle.pragma('journal_mode = WAL');
   handle.pragma(`synchronous = ${synchronous}`);
-}
-
-function countStatements(handle) {
-  const counter = new StatementCounter();
-  const statements = Object.getPrototypeOf(insertLike(handle));
-  const undo = [
-    watchMethods(statements, ['run', 'all', 'get'], (statement) => counter.seen(statement.database, statement.source)),
-    watchMethods(Object.getPrototypeOf(handle), ['exec'], (database, [sql]) => counter.seen(database, sql)),
-  ];
-  return { counter, stop: () => undo.forEach((put) => put()) };
-}
-
-function insertLike(handle) {
-  return handle.prepare('SELECT 1');
 }
