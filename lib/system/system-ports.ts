@@ -1,6 +1,6 @@
 import { hash, randomInt, randomUUID } from 'node:crypto';
-import canonicalizeModule from 'canonicalize';
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { canonicalJson } from './canonical-json.js';
 import { LONGEST_TIMER_MS } from '../contracts/duration.js';
 import type { Clock, Digester, IdSource, RunScope, ScopedCall } from '../contracts/ports/system.port.js';
 
@@ -89,18 +89,9 @@ export class SystemIdSource implements IdSource {
   }
 }
 
-// A CommonJS function whose typings describe an ES module: the default import is the function itself in both of our formats.
-const canonicalize = canonicalizeModule as unknown as (value: unknown) => string;
-
 /** Canonical text by RFC 8785 and SHA-256 (port Digester). */
 export class Sha256Digester implements Digester {
-  /**
-   * A lone surrogate, which RFC 8785 leaves out, is written as its escape: such texts differ from each other and from U+FFFD.
-   * @throws Error for a number that is not finite: it is no JSON
-   */
-  canonical(value: unknown): string {
-    return canonicalize(value);
-  }
+  readonly canonical = canonicalJson;
 
   isSame(a: unknown, b: unknown): boolean {
     return a === b || this.canonical(a) === this.canonical(b);
