@@ -37,6 +37,38 @@ export function hasAtMost(count: number, value: JsonValue): boolean {
   return left >= 0;
 }
 
+/** A detached copy of a JSON value; own `__proto__` keys stay plain data. Recursive: nesting is bounded by the caller. */
+export function copyJson<T extends JsonValue>(value: T): T {
+  return copied(value) as T;
+}
+
+function copied(value: JsonValue): JsonValue {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(copied);
+  const copy: JsonObject = {};
+  for (const name in value) setOwn(copy, name, copied(value[name] as JsonValue));
+  return copy;
+}
+
+/** Sets a property, whatever its name. */
+export function setOwn(object: JsonObject, name: string, value: JsonValue): void {
+  if (name !== '__proto__') object[name] = value;
+  // An assignment would set the prototype.
+  else Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
+}
+
+/** Whether two values are equal as JSON. The order of properties does not count; nesting is bounded by the caller. */
+export function isSameJson(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
+  if (a === b) return true;
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
+  if (Array.isArray(a) !== Array.isArray(b)) return false;
+  const left = a as JsonObject;
+  const right = b as JsonObject;
+  const names = Object.keys(left);
+  if (names.length !== Object.keys(right).length) return false;
+  return names.every((name) => Object.hasOwn(right, name) && isSameJson(left[name], right[name]));
+}
+
 /**
  * What a value is once it has been through JSON, as results of tools and steps are: a `Date` is text, a missing
  * property stays missing, `undefined` alone is `null`. What has no JSON form (functions, maps, sets) is `never`, as a

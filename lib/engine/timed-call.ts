@@ -1,11 +1,15 @@
-import type { Clock } from '../contracts/ports/system.port.js';
+import type { Clock, RunScope, ScopedCall } from '../contracts/ports/system.port.js';
 import type { EnginePorts } from './engine-ports.js';
+import { StopSwitch } from './stop-switch.js';
 
 type TimedResult<T> =
   { ended: 'returned'; value: T } | { ended: 'threw'; error: unknown } | { ended: 'timed_out'; zombie: Promise<void> };
 
-/** Begins the time anew, with another limit in ms; null = no limit. */
-export type RestartLimit = (limitMs: number | null) => void;
+/** Host code that is at work under a limit. */
+export interface LimitedCall {
+  /** Begins the time anew, with another limit in ms; null = no limit. */
+  restart(limitMs: number | null): void;
+}
 
 /** The run that host code is called for. */
 interface CallPlace {
@@ -18,38 +22,69 @@ interface CallPlace {
  * Calls host code with a time limit that holds even when the callee ignores its abort signal. The limit aborts the
  * signal and stops waiting; what the callee still does is a zombie: its end can be awaited, its result is not used.
  * @param limitMs null = no limit
- * @param controller aborted by the limit; a caller may abort it too, which by itself ends nothing
+ * @param stop aborted by the limit; a caller may abort it too, which by itself ends nothing
  */
 export function timedCall<T>(
   { ports: { clock, scope }, runId, isTransactional = false }: CallPlace,
   limitMs: number | null,
-  controller: AbortController,
-  work: (restart: RestartLimit) => Promise<T>,
+  work: (call: LimitedCall) => T | Promise<T>,
+  stop = new StopSwitch(),
 ): Promise<TimedResult<T>> {
-  return new Promise((resolve) => {
-    let isOver = false;
-    let cancelTimer: (() => void) | null = null;
-    const restart: RestartLimit = (ms) => {
-      cancelTimer?.();
-      if (ms === null || isOver) return;
-      cancelTimer = clock.after(ms, () => {
-        end({ ended: 'timed_out', zombie });
-        controller.abort(new Error(`timed out after ${ms} ms`));
-      });
-    };
-    const end = (result: TimedResult<T>): void => {
-      isOver = true;
-      cancelTimer?.();
-      resolve(result);
-    };
-    restart(limitMs);
-    // An async wrapper, so that a synchronous throw of foreign code is a rejection like any other.
-    const running = scope.enter({ runId, signal: controller.signal, isTransactional }, async () => work(restart));
-    const zombie = running.then(
-      (value) => end({ ended: 'returned', value }),
-      (error: unknown) => end({ ended: 'threw', error }),
-    );
-  });
+  return new TimedCall<T>(clock, runId, isTransactional, stop).run(scope, limitMs, work);
+}
+
+class TimedCall<T> implements LimitedCall, ScopedCall {
+  private resolve!: (result: TimedResult<T>) => void;
+  private cancelTimer: (() => void) | null = null;
+  private isOver = false;
+
+  constructor(
+    private readonly clock: Clock,
+    readonly runId: string,
+    readonly isTransactional: boolean,
+    private readonly stop: StopSwitch,
+  ) {}
+
+  get signal(): AbortSignal {
+    return this.stop.signal;
+  }
+
+  run(scope: RunScope, limitMs: number | null, work: (call: LimitedCall) => T | Promise<T>): Promise<TimedResult<T>> {
+    const result = new Promise<TimedResult<T>>((resolve) => (this.resolve = resolve));
+    this.zombie = this.worked(scope, limitMs, work);
+    return result;
+  }
+
+  restart(limitMs: number | null): void {
+    this.cancelTimer?.();
+    if (limitMs === null || this.isOver) return;
+    this.cancelTimer = this.clock.after(limitMs, () => {
+      this.end({ ended: 'timed_out', zombie: this.zombie });
+      this.stop.abort(new Error(`timed out after ${limitMs} ms`));
+    });
+  }
+
+  private zombie!: Promise<void>;
+
+  /** Never rejects: a synchronous throw of foreign code is like any other. */
+  private async worked(
+    scope: RunScope,
+    limitMs: number | null,
+    work: (call: LimitedCall) => T | Promise<T>,
+  ): Promise<void> {
+    this.restart(limitMs);
+    try {
+      this.end({ ended: 'returned', value: await scope.enter(this, () => work(this)) });
+    } catch (error) {
+      this.end({ ended: 'threw', error });
+    }
+  }
+
+  private end(result: TimedResult<T>): void {
+    this.isOver = true;
+    this.cancelTimer?.();
+    this.resolve(result);
+  }
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Actor } from '../contracts/run.js';
 import type { ApprovalVerdict } from '../contracts/journal-entry.js';
-import { hasAtMost, type JsonObject, type JsonValue } from '../contracts/json.js';
+import { copyJson, hasAtMost, type JsonObject, type JsonValue } from '../contracts/json.js';
 import type { Clock } from '../contracts/ports/system.port.js';
 import type {
   InterruptedToolCall,
@@ -11,7 +11,7 @@ import type {
   ToolEntry,
 } from '../contracts/ports/tool-caller.port.js';
 import type { ApprovalRequirement, ApprovalRule } from '../decorators/agent-tool.options.js';
-import { copyJson, deepFreeze, findProtoKey, type ToolSchema } from './schema/tool-schema.js';
+import { deepFreeze, findProtoKey, type ToolSchema } from './schema/tool-schema.js';
 import type { ToolPipeline } from './tool-pipeline.js';
 import { type Duration, parseDuration } from '../contracts/duration.js';
 import { isText, optional, readAnswer } from '../contracts/ports/host.port.js';
@@ -42,7 +42,7 @@ export class NestToolCaller implements ToolCaller {
     if (probe) this.probe = async (call) => (await probe(deepFreezeArguments(call))) as ProbeResult;
   }
 
-  async parse(args: JsonObject): Promise<ParsedArguments> {
+  parse(args: JsonObject): ParsedArguments | Promise<ParsedArguments> {
     const proto = findProtoKey(args);
     if (proto !== undefined) return { ok: false, problems: [`${proto}: this name is not allowed`] };
     return this.parts.input.parse(args);
@@ -61,7 +61,7 @@ export class NestToolCaller implements ToolCaller {
       context: Object.isFrozen(context) ? context : frozenCopy(context),
       entry,
       input: await schema.revive(input, entry.given),
-      shownInput: await schema.revive(input, entry.given),
+      shownInput: pipeline.isPlain ? undefined : await schema.revive(input, entry.given),
     });
   }
 

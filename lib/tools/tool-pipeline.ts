@@ -68,6 +68,8 @@ export class ToolPipeline {
   private readonly interceptors: Layer;
   private readonly pipes: ((input: unknown, context: ToolContext) => Promise<unknown[]>) | null;
   private readonly filters: Layer | null;
+  /** Nothing of the host's stands around the method. */
+  readonly isPlain: boolean;
 
   constructor(
     private readonly host: ToolHost,
@@ -106,11 +108,26 @@ export class ToolPipeline {
             inner,
           )
         : null;
+    this.isPlain = !this.guards && this.interceptors === innermost && !this.pipes && !this.filters;
   }
 
-  async run(call: PipelineCall): Promise<unknown> {
+  run(call: PipelineCall): Promise<unknown> {
+    return this.isPlain ? this.enterPlainly(call) : this.runThrough(call);
+  }
+
+  private async enterPlainly({ input, context, entry }: PipelineCall): Promise<unknown> {
+    return this.execute([input], context, await entry.onEnter());
+  }
+
+  private async execute(args: unknown[], context: ToolContext, added: EnteredContext | void): Promise<unknown> {
+    args[this.parameters.contextIndex] = added ? contextWith(context, added) : context;
+    return settled(
+      await methodOf(this.host).apply(this.host.instance, args as Parameters<ReturnType<typeof methodOf>>),
+    );
+  }
+
+  private async runThrough(call: PipelineCall): Promise<unknown> {
     const passage: Passage = {
-      ...call,
       refusedBy: null,
       refusal: undefined,
       thrown: null,
@@ -118,6 +135,7 @@ export class ToolPipeline {
       entered: false,
       over: false,
       entryFailure: null,
+      ...call,
     };
     this.passages.set(call.context, passage);
     let failure: { error: unknown } | null = null;
@@ -169,10 +187,7 @@ export class ToolPipeline {
 
   private async enter(passage: Passage): Promise<unknown> {
     const args = await this.pipedArguments(passage);
-    args[this.parameters.contextIndex] = await this.enteredContext(passage);
-    return settled(
-      await methodOf(this.host).apply(this.host.instance, args as Parameters<ReturnType<typeof methodOf>>),
-    );
+    return this.execute(args, passage.context, await this.entered(passage));
   }
 
   private async pipedArguments(passage: Passage): Promise<unknown[]> {
@@ -187,7 +202,7 @@ export class ToolPipeline {
   }
 
   /** I1: nothing of the method runs before its intent is known to be committed. */
-  private async enteredContext(passage: Passage): Promise<ToolContext> {
+  private async entered(passage: Passage): Promise<EnteredContext | void> {
     if (passage.over) {
       throw new Error(
         `An interceptor entered ${placeOf(this.host)} after its call had ended. Nobody would record what it does.`,
@@ -203,7 +218,7 @@ export class ToolPipeline {
       passage.entering ??= passage.entry.onEnter();
       const added = await passage.entering;
       passage.entered = true;
-      return added ? contextWith(passage.context, added) : passage.context;
+      return added;
     } catch (error) {
       passage.entryFailure = { error };
       throw error;

@@ -121,7 +121,7 @@ export type ProbeResult =
  */
 export interface ToolCaller {
   /** Validates and coerces; pure and stable. Never throws for bad arguments. */
-  parse(args: JsonObject): Promise<ParsedArguments>;
+  parse(args: JsonObject): ParsedArguments | Promise<ParsedArguments>;
   /** Whether a person must decide; called once per call with a frozen copy. Null = no. A throw counts as yes. */
   approval(
     input: JsonObject,

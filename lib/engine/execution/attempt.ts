@@ -13,6 +13,7 @@ import { resultsOnly, RunJournal } from '../journal/run-journal.js';
 import type { CallState, RunState } from '../journal/run-state.js';
 import type { ActionFacts, NextAction } from '../next-action.js';
 import type { RunWorker } from '../run-worker.js';
+import { StopSwitch } from '../stop-switch.js';
 import type { ExitPlan } from './exit-plan.js';
 import { actionFacts } from './intents.js';
 
@@ -61,7 +62,7 @@ export abstract class Attempt {
   /** The journal as folded, including entries that are on their way to the store. */
   state: RunState;
   /** Operations that this process is executing, by key. */
-  readonly inFlight = new Map<string, AbortController>();
+  readonly inFlight = new Map<string, StopSwitch>();
   /** A message waits in the inbox: taken in at the next boundary. */
   inboxWaiting: boolean;
   /** An exit is being written; the run may still go on after it. */
@@ -138,14 +139,14 @@ export abstract class Attempt {
   }
 
   /** Marks an operation as being executed here. */
-  hold(key: string): AbortController {
-    const controller = new AbortController();
+  hold(key: string): StopSwitch {
+    const controller = new StopSwitch();
     this.inFlight.set(key, controller);
     return controller;
   }
 
-  controllerOf(key: string): AbortController {
-    return this.inFlight.get(key) as AbortController;
+  controllerOf(key: string): StopSwitch {
+    return this.inFlight.get(key) as StopSwitch;
   }
 
   /** The call as folded now. */

@@ -121,7 +121,7 @@ export class CallRunner {
     try {
       const end = await new ToolExecution(attempt, tool, call, controller, transaction).run();
       const isCompleted = end.end === 'result' && end.entry.type === 'tool.completed';
-      if (isCompleted && !controller.signal.aborted) {
+      if (isCompleted && !controller.isAborted) {
         attempt.inFlight.delete(call.key);
         isCommitting = true;
         return await attempt.tryStep([end.entry], transaction);

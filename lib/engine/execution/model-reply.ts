@@ -254,13 +254,11 @@ function copyOf(value: unknown): { reply: ModelReply; contentText: string } | st
   }
 }
 
-/** Level by level: a recursive walk would overflow the stack. */
-function isDeeperThan(root: JsonValue, levels: number): boolean {
-  let level = [root];
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > levels) return true;
-    level = level.flatMap((value) => (typeof value === 'object' && value !== null ? Object.values(value) : []));
-  }
+/** Goes no deeper than that: a walk to the end might overflow the stack. */
+function isDeeperThan(value: JsonValue, levels: number): boolean {
+  if (levels < 0) return true;
+  if (typeof value !== 'object' || value === null) return false;
+  for (const name in value) if (isDeeperThan((value as JsonObject)[name] as JsonValue, levels - 1)) return true;
   return false;
 }
 

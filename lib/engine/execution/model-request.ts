@@ -3,6 +3,7 @@ import { isBlankText } from '../../contracts/text.js';
 import type { JournalEntry } from '../../contracts/journal-entry.js';
 import type { ModelReply, ToolChoice } from '../../contracts/ports/model-client.port.js';
 import type { ModelState, RunState } from '../journal/run-state.js';
+import type { StopSwitch } from '../stop-switch.js';
 import { timedCall } from '../timed-call.js';
 import { isLargerThan } from '../values/json-domain.js';
 import { recordedError, recordedFailure, thrownProperty, thrownStack } from '../values/recorded-error.js';
@@ -20,7 +21,7 @@ type ModelOutcome = { reply: ModelReply } | ModelFailure | { aborted: true };
  * Makes exactly one request, once the instructions are known.
  * @throws FencedError, and what else stops the instructions from being recorded
  */
-export async function requestModel(attempt: Attempt, controller: AbortController): Promise<ModelOutcome> {
+export async function requestModel(attempt: Attempt, controller: StopSwitch): Promise<ModelOutcome> {
   const outcome = await askModel(attempt, controller);
   if ('failure' in outcome) {
     const { failure, thrown } = outcome;
@@ -39,25 +40,27 @@ export async function requestModel(attempt: Attempt, controller: AbortController
   return outcome;
 }
 
-async function askModel(attempt: Attempt, controller: AbortController): Promise<ModelOutcome> {
+async function askModel(attempt: Attempt, controller: StopSwitch): Promise<ModelOutcome> {
   const { agent, state, ports } = attempt;
-  const instructions = await instructionsOf(attempt, controller.signal);
-  if (controller.signal.aborted) return { aborted: true };
+  const instructions = await instructionsOf(attempt, controller);
+  if (controller.isAborted) return { aborted: true };
   if (typeof instructions !== 'string') return instructions;
   const { model, tools, modelTimeoutMs } = agent;
   const target = { provider: model.provider ?? model.name, toolNames: new Set(tools.map(({ name }) => name)) };
-  const result = await timedCall({ ports, runId: attempt.run.id }, modelTimeoutMs, controller, () =>
+  const generate = () =>
     model.generate({
       instructions,
       messages: transcriptFor(state.messages, target, ports.digester),
       tools: tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema })),
-      signal: controller.signal,
+      get signal() {
+        return controller.signal;
+      },
       ...(agent.modelSettings && { settings: agent.modelSettings }),
       ...(agent.toolChoice && { toolChoice: choiceNow(agent.toolChoice, state) }),
-    }),
-  );
+    });
+  const result = await timedCall({ ports, runId: attempt.run.id }, modelTimeoutMs, generate, controller);
   if (result.ended === 'returned') return readReply(result.value, agent, state, ports.options.maxPayloadBytes);
-  if (result.ended === 'threw') return controller.signal.aborted ? { aborted: true } : thrownFailure(result.error);
+  if (result.ended === 'threw') return controller.isAborted ? { aborted: true } : thrownFailure(result.error);
   const message = `The model did not answer within ${modelTimeoutMs} ms.`;
   return { failure: recordedFailure('MODEL_CALL_FAILED', message, { retryable: true }) };
 }
@@ -102,12 +105,12 @@ export function failedAttempt(
  * The instructions of a run: the agent's text, or what its function returned for this run. A function is evaluated
  * once; its result is durable before the model sees it, so that every later request and process uses the same.
  */
-export async function instructionsOf(attempt: Attempt, signal: AbortSignal): Promise<string | ModelFailure> {
+export async function instructionsOf(attempt: Attempt, stop: StopSwitch): Promise<string | ModelFailure> {
   const { ports, run, state } = attempt;
   const { instructions, name, version } = attempt.agent;
   if (typeof instructions === 'string') return instructions;
   if (state.instructions !== null) return state.instructions;
-  const result = await timedCall({ ports, runId: run.id }, INSTRUCTIONS_TIMEOUT_MS, new AbortController(), async () =>
+  const result = await timedCall({ ports, runId: run.id }, INSTRUCTIONS_TIMEOUT_MS, () =>
     instructions(instructionsContext(attempt)),
   );
   const failed = (problem: string): ModelFailure => {
@@ -121,7 +124,7 @@ export async function instructionsOf(attempt: Attempt, signal: AbortSignal): Pro
   const { maxPayloadBytes } = ports.options;
   if (isLargerThan(JSON.stringify(text), maxPayloadBytes))
     return failed(`returned more bytes than maxPayloadBytes (${maxPayloadBytes}) allows.`);
-  if (!signal.aborted)
+  if (!stop.isAborted)
     await attempt.record([{ type: 'instructions.evaluated', at: ports.clock.now(), instructions: text }]);
   return text;
 }

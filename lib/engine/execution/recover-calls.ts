@@ -6,6 +6,7 @@ import type { ToolDefinition } from '../../contracts/agent-definition.js';
 import type { CallState } from '../journal/run-state.js';
 import { decideRecovery } from '../recovery-decision.js';
 import { timedCall } from '../timed-call.js';
+import type { StopSwitch } from '../stop-switch.js';
 import { normaliseResult } from '../values/normalise-result.js';
 import { thrownStack } from '../values/recorded-error.js';
 import type { Attempt } from './attempt.js';
@@ -53,10 +54,10 @@ export async function probeCall(
   tool: ToolDefinition,
   call: CallState,
   interruptedBy: OperationInterruption,
-  controller: AbortController,
+  controller: StopSwitch,
 ): Promise<JournalEntry[]> {
   const { ports, run } = attempt;
-  const asked = await timedCall({ ports, runId: run.id }, tool.timeoutMs ?? PROBE_TIMEOUT_MS, controller, async () =>
+  const probe = async () =>
     tool.caller.probe?.({
       runId: run.id,
       operationId: `${run.id}/${call.key}`,
@@ -64,10 +65,11 @@ export async function probeCall(
       attempt: call.attempts,
       actor: run.actor,
       signal: controller.signal,
-    }),
-  );
+    });
+  const place = { ports, runId: run.id };
+  const asked = await timedCall(place, tool.timeoutMs ?? PROBE_TIMEOUT_MS, probe, controller);
   // Aborted by ourselves: that is no answer, and the next owner asks again.
-  if (asked.ended === 'threw' && controller.signal.aborted) return [];
+  if (asked.ended === 'threw' && controller.isAborted) return [];
   const at = ports.clock.now();
   const { key } = call;
   const answer = asked.ended === 'returned' ? readProbeResult(asked.value) : null;

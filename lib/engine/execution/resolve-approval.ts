@@ -71,9 +71,7 @@ async function resolved(
     approverRole: ask.approverRole,
     actor: structuredClone(run.actor),
   };
-  const answer = await timedCall({ ports, runId: run.id }, RESOLVER_TIMEOUT_MS, new AbortController(), async () =>
-    resolver.resolve(question),
-  );
+  const answer = await timedCall({ ports, runId: run.id }, RESOLVER_TIMEOUT_MS, () => resolver.resolve(question));
   if (answer.ended === 'returned') {
     if (answer.value === null) return null;
     const decision = readResolution(answer.value);

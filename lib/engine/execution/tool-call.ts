@@ -1,5 +1,5 @@
 import type { EntryOf, JournalEntry } from '../../contracts/journal-entry.js';
-import type { JsonObject } from '../../contracts/json.js';
+import { copyJson, type JsonObject } from '../../contracts/json.js';
 import type { ToolTransaction } from '../../contracts/ports/run-store.port.js';
 import type {
   EnteredContext,
@@ -13,7 +13,8 @@ import { failureOf, isOfStore, type Failure } from '../failure.js';
 import type { InteractionDraft } from '../interactions.js';
 import type { CallState } from '../journal/run-state.js';
 import { decideRecovery } from '../recovery-decision.js';
-import { timedCall, type RestartLimit } from '../timed-call.js';
+import type { StopSwitch } from '../stop-switch.js';
+import { timedCall, type LimitedCall } from '../timed-call.js';
 import { normaliseResult } from '../values/normalise-result.js';
 import { recordedError, recordedFailure, recordedText, thrownProperty, thrownStack } from '../values/recorded-error.js';
 import { leasePart } from '../worker-lease.js';
@@ -50,7 +51,7 @@ export class ToolExecution implements ToolEntry {
   private readonly limitMs: number | null;
   private readonly inside: DurableToolContext;
   private readonly context: ToolContext;
-  private restart: RestartLimit = () => undefined;
+  private limited: LimitedCall | null = null;
   private isOpening = false;
   private isRefused = false;
   private isEntered = false;
@@ -59,7 +60,7 @@ export class ToolExecution implements ToolEntry {
     private readonly attempt: Attempt,
     private readonly tool: ToolDefinition,
     private readonly call: CallState,
-    private readonly controller: AbortController,
+    private readonly controller: StopSwitch,
     private readonly transaction: ToolTransaction | null = null,
   ) {
     const { run } = attempt;
@@ -73,7 +74,9 @@ export class ToolExecution implements ToolEntry {
       operationId: `${run.id}/${call.key}`,
       callId: call.callId,
       attempt: call.attempts,
-      signal: controller.signal,
+      get signal() {
+        return controller.signal;
+      },
       deadline: this.deadline(),
       actor: run.actor,
       ...this.inside.context(),
@@ -86,13 +89,17 @@ export class ToolExecution implements ToolEntry {
    * the transaction
    */
   async run(): Promise<CallEnd> {
-    const { attempt, tool, call, transaction } = this;
+    const { attempt, call, transaction } = this;
     const place = { ports: attempt.ports, runId: attempt.run.id, isTransactional: transaction !== null };
-    const result = await timedCall(place, this.limitMs, this.controller, (restart) => {
-      this.restart = restart;
-      const invoke = () => tool.caller.call(structuredClone(call.input), this.context, this);
-      return transaction?.enter ? transaction.enter(invoke) : invoke();
-    });
+    const result = await timedCall(
+      place,
+      this.limitMs,
+      (limited) => {
+        this.limited = limited;
+        return transaction?.enter ? transaction.enter(() => this.invoke()) : this.invoke();
+      },
+      this.controller,
+    );
     const { standstillMs: delayMs } = attempt;
     // No timer came while the method did not yield: no renewal of the lease, no timeout, and nothing for all other
     // runs.
@@ -104,8 +111,12 @@ export class ToolExecution implements ToolEntry {
     const left = await this.inside.end();
     if (left) return left;
     if (result.ended === 'returned') return { end: 'result', entry: this.outcomeOf(result.value) };
-    if (this.controller.signal.aborted) return { end: this.isEntered ? 'aborted' : 'released' };
+    if (this.controller.isAborted) return { end: this.isEntered ? 'aborted' : 'released' };
     return { end: 'result', entry: this.thrown(result.error) };
+  }
+
+  private invoke(): Promise<unknown> {
+    return this.tool.caller.call(copyJson(this.call.input), this.context, this);
   }
 
   /** Called by the pipeline once guards and pipes have passed. */
@@ -115,14 +126,14 @@ export class ToolExecution implements ToolEntry {
     if (this.transaction) {
       // Waiting for a connection has a limit of its own, which is not counted as the method's time.
       this.isOpening = true;
-      this.restart(this.openWithinMs());
+      this.limited?.restart(this.openWithinMs());
       addition = { manager: await this.transaction.begin() };
       this.isOpening = false;
       // Opening takes time, in which the lease or the patience may have ended.
       this.requireEntry();
     }
     this.isEntered = true;
-    this.restart(this.limitMs);
+    this.limited?.restart(this.limitMs);
     const deadline = this.deadline();
     // A copy of the context only where something changed on the way to the method.
     if (deadline === null || deadline.getTime() === this.context.deadline?.getTime()) return addition;
@@ -130,7 +141,7 @@ export class ToolExecution implements ToolEntry {
   }
 
   private requireEntry(): void {
-    this.isRefused = !this.attempt.canStartEffects() || this.controller.signal.aborted;
+    this.isRefused = !this.attempt.canStartEffects() || this.controller.isAborted;
     if (this.isRefused) throw new NotEntered('the run may not begin this call now');
   }
 

@@ -1,5 +1,5 @@
 import type { ApprovalVerdict, EntryOf, JournalEntry } from '../../contracts/journal-entry.js';
-import type { JsonObject } from '../../contracts/json.js';
+import { copyJson, type JsonObject } from '../../contracts/json.js';
 import type { ParsedArguments, ToolCaller } from '../../contracts/ports/tool-caller.port.js';
 import type { ToolDefinition } from '../../contracts/agent-definition.js';
 import type { EnginePorts } from '../engine-ports.js';
@@ -18,8 +18,7 @@ type CallRefusal = Pick<EntryOf<'tool.failed'>, 'outcome' | 'error'>;
 type ParsedCall = ParsedArguments | { ok: false; problems: string[]; timedOut: true };
 
 /**
- * Validates arguments by the schema of a tool. Its validator is host code: it gets a copy, and its failure counts as a
- * refusal. The tool's timeout ends the wait for a validator that hangs, which would hold back a reply that was paid
+ * Validates arguments by the schema of a tool. Its validator is host code: it gets a copy, and its failure counts as a refusal. The tool's timeout ends the wait for a validator that hangs, which would hold back a reply that was paid
  * for; the tool is never begun then.
  * @param fields of the log line about a validator that throws
  */
@@ -31,8 +30,8 @@ export async function parseCall(
 ): Promise<ParsedCall> {
   const refused = argumentsProblem(args);
   if (refused !== null) return { ok: false, problems: [refused] };
-  const parsed = await timedCall({ ports, runId: fields.runId }, tool.timeoutMs, new AbortController(), () =>
-    tool.caller.parse(structuredClone(args)),
+  const parsed = await timedCall({ ports, runId: fields.runId }, tool.timeoutMs, () =>
+    tool.caller.parse(copyJson(args)),
   );
   switch (parsed.ended) {
     case 'returned':
@@ -69,9 +68,7 @@ export async function approvalOf(
   call: Parameters<ToolCaller['approval']>[1],
   fields: LogFields,
 ): Promise<ApprovalVerdict | null> {
-  const asked = await timedCall({ ports, runId: call.runId }, null, new AbortController(), () =>
-    tool.caller.approval(structuredClone(input), call),
-  );
+  const asked = await timedCall({ ports, runId: call.runId }, null, () => tool.caller.approval(copyJson(input), call));
   if (asked.ended === 'returned') return asked.value;
   // Without a limit nothing is late.
   const error = asked.ended === 'threw' ? asked.error : undefined;

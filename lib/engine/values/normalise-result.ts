@@ -1,4 +1,4 @@
-import { isExactNumber, type JsonObject, type JsonValue } from '../../contracts/json.js';
+import { isExactNumber, type JsonObject, type JsonValue, setOwn } from '../../contracts/json.js';
 import { INEXACT_NUMBER, jsonStringBytes, MAX_JSON_DEPTH, type PathStep, pathText } from './json-domain.js';
 import { recordedText, thrownMessage } from './recorded-error.js';
 import { truncateText } from './plain-text.js';
@@ -231,12 +231,6 @@ class JsonCopy {
     }
     return copy;
   }
-}
-
-function setOwn(object: JsonObject, key: string, value: JsonValue): void {
-  if (key !== '__proto__') object[key] = value;
-  // An assignment would set the prototype.
-  else Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
 }
 
 /** The primitive inside `new Number(1)` and its like; undefined for anything else, a look-alike included. */

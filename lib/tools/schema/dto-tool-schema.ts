@@ -1,8 +1,8 @@
 import type { ValidationError, ValidatorOptions } from 'class-validator';
 import type { ValidationMetadata } from 'class-validator/types/metadata/ValidationMetadata.js';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../contracts/json.js';
+import { copyJson, isJsonObject, type JsonObject, type JsonValue } from '../../contracts/json.js';
 import type { ParsedArguments } from '../../contracts/ports/tool-caller.port.js';
-import { copyJson, toJson, type ToolSchema } from './tool-schema.js';
+import { toJson, type ToolSchema } from './tool-schema.js';
 
 type Dto = new () => object;
 
@@ -50,7 +50,7 @@ export class DtoToolSchema implements ToolSchema {
     return { ok: true, input };
   }
 
-  async revive(input: JsonObject): Promise<object> {
+  revive(input: JsonObject): object {
     return this.instance(input);
   }
 

@@ -1,9 +1,9 @@
 import type { Ajv as AjvClass, ErrorObject, Options, ValidateFunction } from 'ajv';
 import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { hasAtMost, type JsonObject, type JsonValue } from '../../contracts/json.js';
+import { copyJson, hasAtMost, type JsonObject, type JsonValue } from '../../contracts/json.js';
 import type { ParsedArguments } from '../../contracts/ports/tool-caller.port.js';
-import { copyJson, type ToolSchema, withoutDialect } from './tool-schema.js';
+import { type ToolSchema, withoutDialect } from './tool-schema.js';
 
 const OPTIONS: Options = {
   strict: false,

@@ -1,8 +1,8 @@
-import { isJsonObject, type JsonObject, type JsonValue } from '../../contracts/json.js';
+import { copyJson, isJsonObject, isSameJson, type JsonObject, type JsonValue } from '../../contracts/json.js';
 import type { ParsedArguments } from '../../contracts/ports/tool-caller.port.js';
 import type { StandardIssue, StandardSchema } from '../../decorators/tool-value.js';
 import { InvalidToolArgumentsError } from '../../errors/run.errors.js';
-import { copyJson, equalJson, toJson, type ToolSchema, withoutDialect } from './tool-schema.js';
+import { toJson, type ToolSchema, withoutDialect } from './tool-schema.js';
 
 /**
  * Standard Schemas. Their output may be richer than JSON (dates, sets): the JSON of it is what is stored and shown, and the method gets the rich value
@@ -35,7 +35,7 @@ export class StandardToolSchema implements ToolSchema {
     if (same) return value;
     // A transformation that cannot be applied twice: what it still makes of the arguments, where that is plain JSON.
     const result = await this.schema['~standard'].validate(copyJson(given));
-    if (!result.issues && isPlainJson(result.value) && equalJson(toJson(result.value), input)) return copyJson(input);
+    if (!result.issues && isPlainJson(result.value) && isSameJson(toJson(result.value), input)) return copyJson(input);
     throw new InvalidToolArgumentsError(
       'The arguments are not valid: the schema does not read them as it did when the call was made.',
     );
@@ -54,7 +54,7 @@ export class StandardToolSchema implements ToolSchema {
   private async again(input: JsonObject): Promise<{ same: boolean; value?: unknown }> {
     const result = await this.schema['~standard'].validate(copyJson(input));
     if (result.issues) return { same: false };
-    return { same: equalJson(toJson(result.value), input), value: result.value };
+    return { same: isSameJson(toJson(result.value), input), value: result.value };
   }
 }
 

@@ -10,21 +10,14 @@ export interface ToolSchema {
   /** As shown to the model. */
   readonly jsonSchema: JsonObject;
   /** Validates, fills in defaults, coerces. Never throws for bad arguments. */
-  parse(args: JsonObject): Promise<ParsedArguments>;
+  parse(args: JsonObject): ParsedArguments | Promise<ParsedArguments>;
   /**
    * A fresh value for the method, from an input that `parse` gave of these arguments (default: the input), now or before a restart.
    * @throws InvalidToolArgumentsError where the schema neither takes the input back nor makes it of the arguments any more
    */
-  revive(input: JsonObject, given?: JsonObject): Promise<unknown>;
+  revive(input: JsonObject, given?: JsonObject): unknown;
   /** The problems of a value; empty when it fits. */
   check(value: JsonValue): string[];
-}
-
-/** Copies within the value domain of JSON, and the one key that no argument may have. */
-
-/** A detached copy; own `__proto__` keys stay plain data. */
-export function copyJson<T extends JsonValue>(value: T): T {
-  return JSON.parse(JSON.stringify(value)) as T;
 }
 
 /** The JSON form of any value; undefined where it has none. */
@@ -44,25 +37,14 @@ export function deepFreeze<T>(value: T): T {
 /** Path of the first own `__proto__` key: libraries drop, hide or obey it, so no tool is given one. */
 export function findProtoKey(value: JsonValue, path = ''): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
-  for (const [key, item] of Object.entries(value)) {
+  for (const key in value) {
+    const item = (value as JsonObject)[key] as JsonValue;
+    if (key !== '__proto__' && (typeof item !== 'object' || item === null)) continue;
     const here = path === '' ? key : `${path}.${key}`;
     const found = key === '__proto__' ? here : findProtoKey(item, here);
     if (found !== undefined) return found;
   }
   return undefined;
-}
-
-/** Whether two JSON values are equal, key order ignored. */
-export function equalJson(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
-  if (a === b) return true;
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
-  if (Array.isArray(a) || Array.isArray(b)) {
-    return Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((item, i) => equalJson(item, b[i]));
-  }
-  const keys = Object.keys(a);
-  return (
-    keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && equalJson(a[key], b[key]))
-  );
 }
 
 /** A schema as a model gets it: some providers refuse the name of the dialect. */
