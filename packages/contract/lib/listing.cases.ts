@@ -272,6 +272,8 @@ export const listingCases: readonly StoreCase[] = [
       'waitingFor',
       'attention',
       'sessionId',
+      'sessionOrder',
+      'precedingRunId',
       'actor',
       'attempt',
       'sequence',
