@@ -9,7 +9,7 @@ import {
   type JournalEntry,
   type RecordedError,
 } from '../../contracts/journal-entry.js';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../contracts/json.js';
+import { isJsonObject, isSameJson, type JsonObject, type JsonValue } from '../../contracts/json.js';
 import type { AssistantPart, ToolCallPart } from '../../contracts/message.js';
 import type { ModelReply, ModelReplyCall, ModelReplyPart } from '../../contracts/ports/model-client.port.js';
 import { settledUsage, type Usage } from '../../contracts/operation.js';
@@ -118,7 +118,7 @@ export class ReplyRecorder {
       return [];
     }
     const { input } = parsed;
-    if (!ports.digester.isSame(input, given)) verdict.input = input;
+    if (!isSameJson(input, given)) verdict.input = input;
     markRead(tool, verdict.input ?? given);
     if (tool.asksUser) verdict.questions = input['questions'] as unknown as Question[];
     if (tool.approval !== 'rule') return [];

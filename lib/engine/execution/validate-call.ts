@@ -1,5 +1,5 @@
 import type { ApprovalVerdict, EntryOf, JournalEntry } from '../../contracts/journal-entry.js';
-import { copyJson, type JsonObject } from '../../contracts/json.js';
+import { copyJson, isSameJson, type JsonObject } from '../../contracts/json.js';
 import type { ParsedArguments, ToolCaller } from '../../contracts/ports/tool-caller.port.js';
 import type { ToolDefinition } from '../../contracts/agent-definition.js';
 import type { EnginePorts } from '../engine-ports.js';
@@ -105,7 +105,7 @@ export async function recheckCall(
   const parsed = await parseCall(ports, tool, call.given, { runId, operation: call.key });
   const at = ports.clock.now();
   if (parsed.ok) {
-    if (!ports.digester.isSame(parsed.input, call.input)) {
+    if (!isSameJson(parsed.input, call.input)) {
       const drift = 'the schema of this process reads its arguments otherwise than was recorded';
       return refusedRepetition(call, at, drift, isInterrupted, 'input_drift');
     }
