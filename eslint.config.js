@@ -1,11 +1,11 @@
 import eslint from '@eslint/js';
 import { defineConfig, globalIgnores } from 'eslint/config';
 import tseslint from 'typescript-eslint';
-import agentRuns from './.config/eslint-rooms.js';
+import agentRuns from './.config/eslint-layers.js';
 
 const noDrawers = {
   selector: 'ExportAllDeclaration',
-  message: 'Doors spell their exports by hand; there are no barrels.',
+  message: 'EntryPoints spell their exports by hand; there are no barrels.',
 };
 
 /** engine/ and contracts/ get time, ids and chance through ports. */
@@ -22,19 +22,19 @@ const pureRooms = {
       'performance',
       'fetch',
       'console',
-    ].map((name) => ({ name, message: 'This room has no clock, no randomness and no I/O: take a port.' })),
+    ].map((name) => ({ name, message: 'This layer has no clock, no randomness and no I/O: take a port.' })),
   ],
   'no-restricted-properties': [
     'error',
-    { object: 'Date', property: 'now', message: 'This room has no clock: take the Clock port.' },
-    { object: 'Math', property: 'random', message: 'This room has no randomness: take a port.' },
+    { object: 'Date', property: 'now', message: 'This layer has no clock: take the Clock port.' },
+    { object: 'Math', property: 'random', message: 'This layer has no randomness: take a port.' },
   ],
   'no-restricted-syntax': [
     'error',
     noDrawers,
     {
       selector: 'NewExpression[callee.name="Date"][arguments.length=0]',
-      message: 'This room has no clock: take the Clock port.',
+      message: 'This layer has no clock: take the Clock port.',
     },
   ],
 };
@@ -69,7 +69,7 @@ export default defineConfig(
     files: ['lib/**/*.ts'],
     plugins: { 'agent-runs': agentRuns },
     rules: {
-      'agent-runs/rooms': 'error',
+      'agent-runs/layers': 'error',
       'no-console': 'error',
       'no-restricted-syntax': ['error', noDrawers],
       'max-lines': ['error', { max: 300, skipBlankLines: true, skipComments: true }],

@@ -37,7 +37,7 @@ export async function measureScaling(database, { quick }) {
   }
 }
 
-/** Medians in ms of what callers and workers do. Looks for work come with the claims: a worker looks as soon as there is room. */
+/** Medians in ms of what callers and workers do. Looks for work come with the claims: a worker looks as soon as there is layer. */
 async function costs(worker, office, batches = 5) {
   worker.worker.pause();
   const start = [];

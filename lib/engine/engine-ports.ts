@@ -23,7 +23,7 @@ export interface EnginePorts {
   beforeStart: (() => Promise<void>) | null;
 }
 
-/** The engine's settings, durations in ms. The module room turns the host's options into these. */
+/** The engine's settings, durations in ms. The module layer turns the host's options into these. */
 export interface EngineOptions {
   /** False: this process starts, reads and answers, and never claims. */
   worker: boolean;

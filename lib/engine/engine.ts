@@ -30,7 +30,7 @@ export interface Engine {
 }
 
 /**
- * Puts the engine together from its ports: the one place that knows every part. Plain TypeScript; the module room wraps
+ * Puts the engine together from its ports: the one place that knows every part. Plain TypeScript; the module layer wraps
  * it for Nest.
  */
 export function createEngine(ports: EnginePorts): Engine {

@@ -9,7 +9,7 @@ import type { RunStreams } from './run-streams.js';
 import { thrownStack } from './values/recorded-error.js';
 
 /**
- * Tells what was committed, after its commit, in order per attempt (I2). A failing observer is logged and changes nothing;
+ * Tells what was committed, after its commit, in order (I2; what a late answer shows comes late). A failing observer is logged and changes nothing;
  * a slow one delays only the observers' own queue of that run.
  */
 export class LifecyclePublisher {

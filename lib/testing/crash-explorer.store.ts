@@ -32,7 +32,7 @@ import type { RunRecord, RunSummary, SessionRecord } from '../contracts/run.js';
 export interface StoreCommit {
   /** From 1, in the order in which the commits were begun at this store object, over all runs. */
   readonly number: number;
-  /** The door it goes through; `tool` is the transaction of a `transactional` tool. */
+  /** The call it belongs to; `tool` is the transaction of a `transactional` tool. */
   readonly kind: 'create' | 'append' | 'transition' | 'tool';
   /** Id of the run. */
   readonly runId: string;

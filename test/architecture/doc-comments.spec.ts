@@ -3,21 +3,21 @@ import { readdirSync } from 'node:fs';
 import { posix } from 'node:path';
 import ts from 'typescript';
 
-const doors = readdirSync('lib').filter((file) => file.endsWith('.ts'));
+const entryPoints = readdirSync('lib').filter((file) => file.endsWith('.ts'));
 const { config } = ts.readConfigFile('tsconfig.json', ts.sys.readFile.bind(ts.sys)) as { config: object };
 const { options } = ts.parseJsonConfigFileContent(config, ts.sys, '.');
 const program = ts.createProgram(
-  doors.map((file) => posix.join('lib', file)),
+  entryPoints.map((file) => posix.join('lib', file)),
   { ...options, incremental: false, tsBuildInfoFile: undefined, types: ['node'] },
 );
 const checker = program.getTypeChecker();
 
 /** Every symbol that an entry point exports, each once. */
 const exported = new Set(
-  doors.flatMap((file) => {
-    const door = checker.getSymbolAtLocation(program.getSourceFile(posix.join('lib', file)) as ts.SourceFile);
+  entryPoints.flatMap((file) => {
+    const entryPoint = checker.getSymbolAtLocation(program.getSourceFile(posix.join('lib', file)) as ts.SourceFile);
     return checker
-      .getExportsOfModule(door as ts.Symbol)
+      .getExportsOfModule(entryPoint as ts.Symbol)
       .map((symbol) => (symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol));
   }),
 );

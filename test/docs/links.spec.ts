@@ -36,4 +36,13 @@ describe('The links of README and docs/', () => {
     const guide = pages.map(({ path }) => path).filter((path) => path.startsWith('docs/guide/'));
     expect(guide.filter((path) => !linked.has(path))).toEqual([]);
   });
+
+  it('lead from the start of a run to its end by way of at most 40 files', () => {
+    const page = readPage('docs/architecture.md');
+    const walk = linksOf(page).filter(({ target }) => target.startsWith('../lib/'));
+    expect(walk.map(({ target }) => target)).toEqual(
+      expect.arrayContaining(['../lib/engine/run-service.ts', '../lib/engine/settle-run.ts']),
+    );
+    expect(new Set(walk.map(({ target }) => target)).size).toBeLessThanOrEqual(40);
+  });
 });

@@ -13,14 +13,14 @@ interface Manifest {
 export const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as Manifest;
 
 /** One entry of `exports` that carries code, e.g. `nestjs-agent-runs/http` from `lib/http.ts`. */
-export interface Door {
+export interface EntryPoint {
   name: string;
   specifier: string;
   esm: Condition;
   cjs: Condition;
 }
 
-export const doors: Door[] = Object.entries(manifest.exports).flatMap(([key, target]) =>
+export const entryPoints: EntryPoint[] = Object.entries(manifest.exports).flatMap(([key, target]) =>
   typeof target === 'string'
     ? []
     : [

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { linksOf, readPage } from '../docs/doc-page.js';
-import { doors } from './package-manifest.js';
+import { entryPoints } from './package-manifest.js';
 
 interface Packed {
   paths: string[];
@@ -47,7 +47,7 @@ it('the published tarball has at most 700 files and 3 MB', () => {
 });
 
 it('the declarations are those of the entry points and what these share', () => {
-  const names = doors.map(({ name }) => name).sort();
+  const names = entryPoints.map(({ name }) => name).sort();
   for (const format of ['esm', 'cjs']) {
     const own = paths
       .filter((path) => path.startsWith(`dist/${format}/`) && path.endsWith('.d.ts'))

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
-import { doors } from './package-manifest.js';
+import { entryPoints } from './package-manifest.js';
 
 const typings = readdirSync('dist/esm')
   .filter((file) => file.endsWith('.d.ts'))
@@ -15,7 +15,7 @@ function linesWith(pattern: RegExp): string[] {
 }
 
 it('the published typings cite no page that a reader of the package does not have', () => {
-  expect(typings.length).toBeGreaterThan(doors.length);
+  expect(typings.length).toBeGreaterThan(entryPoints.length);
   const requirement = /\b(?!UTF|SHA|ISO)[A-Z]{3}-\d/;
   const page = /\b(?:decisions? \d|spec \d|B-?\d{2,3}\b)/i;
   expect([...linesWith(requirement), ...linesWith(page)]).toEqual([]);
@@ -29,7 +29,7 @@ it('the published typings describe no class of the inside, but for the abstract 
   const checker = program.getTypeChecker();
   const sourceOf = (file: string) => program.getSourceFile(file) as ts.SourceFile;
   const exported = new Set(
-    doors.flatMap(({ esm }) =>
+    entryPoints.flatMap(({ esm }) =>
       checker
         .getExportsOfModule(checker.getSymbolAtLocation(sourceOf(esm.types)) as ts.Symbol)
         .map((symbol) => (symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol)),

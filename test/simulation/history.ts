@@ -331,15 +331,15 @@ class History {
   // ---- observers ----
 
   /**
-   * I2: only what is committed is told, each entry once, those of an attempt in order. What an attempt committed before
-   * it stood still may be told after what its successor did.
+   * I2: only what is committed is told, each entry once, what an attempt appends in order. An append whose answer is late
+   * may be told after what others have committed since.
    */
   private observe({ name, world }: SimProcess, { runId, sequence, type }: LifecycleEvent): void {
     world.note(`${name} tells ${runId} ${sequence} ${type}`);
-    const { types, attempts } = this.stage.invariants.of(runId);
+    const { types, writers } = this.stage.invariants.of(runId);
     const stored = types[sequence - 1];
     world.require(stored === type, 'I2', `${name} tells ${type} as entry ${sequence} of run ${runId}: it is ${stored}`);
-    const key = `${name}/${runId}/${attempts[sequence - 1]}`;
+    const key = `${name}/${runId}/${writers[sequence - 1]}`;
     world.require(
       (this.told.get(key) ?? 0) < sequence,
       'I2',

@@ -27,8 +27,8 @@ export interface CallAudit {
 
 export interface RunAudit {
   types: JournalEntry['type'][];
-  /** The attempt that each entry was written by or under. */
-  attempts: number[];
+  /** For each entry: the attempt that appended it, or its own transaction. */
+  writers: string[];
   settledBy: string | null;
   isAgain: boolean;
   model: { key: string; attempt: number } | null;
@@ -100,7 +100,7 @@ export class Invariants {
     if (!audit) {
       audit = {
         types: [],
-        attempts: [],
+        writers: [],
         settledBy: null,
         isAgain: false,
         model: null,
@@ -116,10 +116,11 @@ export class Invariants {
   }
 
   committed({ by, commit, before }: Commit): void {
+    const isAppend = commit.changes.every(({ kind }) => kind === 'journal');
     for (const change of commit.changes) {
       switch (change.kind) {
         case 'journal':
-          this.row(by.name, change.runId, change.row, before.get(change.runId));
+          this.row(by.name, change.runId, change.row, before.get(change.runId), isAppend);
           break;
         case 'interaction':
           this.interaction(change);
@@ -130,7 +131,7 @@ export class Invariants {
     for (const runId of before.keys()) this.run(runId, before.get(runId));
   }
 
-  private row(by: string, runId: string, row: JournalRow, before: RunRecord | undefined): void {
+  private row(by: string, runId: string, row: JournalRow, before: RunRecord | undefined, isAppend: boolean): void {
     const audit = this.of(runId);
     const entries = JSON.parse(row.entries) as JournalEntry[];
     const { world } = this;
@@ -139,7 +140,7 @@ export class Invariants {
     let attempt = before?.attempt ?? 0;
     for (const entry of entries) {
       audit.types.push(entry.type);
-      audit.attempts.push(row.attempt);
+      audit.writers.push(isAppend ? `attempt ${row.attempt}` : `transaction ${row.first}`);
       if (entry.type === 'run.started' || entry.type === 'run.resumed') {
         this.claim(runId, entry, before);
         ({ owner, attempt } = entry);

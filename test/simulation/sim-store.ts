@@ -80,7 +80,7 @@ export class SimStore extends RunStore {
 
   async close(): Promise<void> {}
 
-  // ---- the three doors ----
+  // ---- create, append, transition ----
 
   async create(request: CreateRequest): Promise<CreateResult> {
     if (request.transaction !== undefined)

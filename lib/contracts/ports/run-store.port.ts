@@ -419,8 +419,8 @@ export interface ToolTransaction {
 
 /**
  * Where runs live. The port is small because the decisions are not in it: the engine decides in pure functions, a store
- * locks, reads, asks, and writes what it was told, in one transaction. Every change of a run goes through one of three
- * doors: `create` (a new run), `append` (the hot path: entries of a running attempt, fenced by that attempt) and
+ * locks, reads, asks, and writes what it was told, in one transaction. Every change of a run is one of three
+ * calls: `create` (a new run), `append` (the hot path: entries of a running attempt, fenced by that attempt) and
  * `transition` (everything else).
  *
  * Promises, checked by the contract cases of `./testing`: a transition and its entries are one transaction; sequences

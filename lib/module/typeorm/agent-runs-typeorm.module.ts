@@ -102,7 +102,7 @@ export function connectionPoolSize(options: DataSourceOptions): number | null {
   return Number(extra?.connectionLimit ?? extra?.max ?? poolSize ?? DRIVER_DEFAULT);
 }
 
-/** The same types as in the main door, with TypeORM's `EntityManager` where that says `unknown`: the main door imports no TypeORM. */
+/** The same types as in the main entry point, with TypeORM's `EntityManager` where that says `unknown`: the main entry point imports no TypeORM. */
 
 /** The context of a `transactional` tool. */
 export interface ToolContext extends OpaqueToolContext {

@@ -28,7 +28,7 @@ import { leaseOf } from './sweeps.js';
 import type { TablesChange, InMemoryTables, JournalRow, Written } from './tables.js';
 
 /**
- * The three doors through which a run changes: create, append, transition. Each runs in one turn of the event loop, which is its lock: it reads, asks the
+ * The three ways in which a run changes: create, append, transition. Each runs in one turn of the event loop, which is its lock: it reads, asks the
  * decider with detached copies, checks, and only then commits, so that a refusal of any kind writes nothing. Every append is fenced by attempt and
  * status (I3), settled runs are left only as the transition table allows (I4).
  */

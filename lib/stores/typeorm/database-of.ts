@@ -12,7 +12,7 @@ import { SqliteDatabase } from './sqlite/sqlite-database.js';
 import { sqliteDialect } from './sqlite/sqlite.dialect.js';
 
 /**
- * Picks the twin for a data source.
+ * Picks the database for a data source.
  *
  * @throws InvalidConfigurationError for a database that is not supported
  */

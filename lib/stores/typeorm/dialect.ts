@@ -3,7 +3,7 @@ import type { BatchSql, ParameterType } from './batch-sql.js';
 
 /**
  * What a database can do, and how it says it. A statement whose form differs between databases is here with the reason for its form; statements that are
- * the same everywhere stand in the file of their group. A twin (`sqlite/`, `mysql/`, `postgres/`) fills one of these in and runs programs its own way.
+ * the same everywhere stand in the file of their group. A sibling (`sqlite/`, `mysql/`, `postgres/`) fills one of these in and runs programs its own way.
  */
 export type DatabaseType = 'better-sqlite3' | 'mysql' | 'mariadb' | 'postgres';
 

@@ -31,7 +31,7 @@ export interface OwnTransaction<T> {
 }
 
 /**
- * One kind of database behind the store: how programs are run as transactions there. The twins differ in this and in their dialect, and in nothing else.
+ * One kind of database behind the store: how programs are run as transactions there. The siblings differ in this and in their dialect, and in nothing else.
  */
 export interface RunDatabase {
   readonly dialect: Dialect;

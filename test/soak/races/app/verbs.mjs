@@ -1,4 +1,4 @@
-// What a racer can be ordered to do: the verbs of RunService, the three doors of its store with the plain deciders of the store contract, and what a host does
+// What a racer can be ordered to do: the verbs of RunService, the three ways into its store with the plain deciders of the store contract, and what a host does
 // in a transaction of its own.
 import { RunRecovery } from 'nestjs-agent-runs';
 // The deciders are not exported to users; the suites of stores and this one share them.

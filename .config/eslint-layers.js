@@ -1,18 +1,18 @@
-// The lint rules of this project: the rooms of lib/ (docs/architecture.md; the table is test/architecture/rooms.json), and the one writer of a run's status.
+// The lint rules of this project: the layers of lib/ (docs/architecture.md; the table is test/architecture/layers.json), and the one writer of a run's status.
 import { readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const lib = fileURLToPath(new URL('../lib/', import.meta.url));
-const table = JSON.parse(readFileSync(new URL('../test/architecture/rooms.json', import.meta.url), 'utf8'));
-const names = Object.keys(table.rooms);
+const table = JSON.parse(readFileSync(new URL('../test/architecture/layers.json', import.meta.url), 'utf8'));
+const names = Object.keys(table.layers);
 
-/** The room a file of lib/ stands in; a file directly under lib/ is a door. */
-function roomOf(file) {
+/** The layer a file of lib/ stands in; a file directly under lib/ is an entry point. */
+function layerOf(file) {
   const inside = path.relative(lib, file).split(path.sep).join('/');
   if (inside.startsWith('../')) return 'outside';
-  if (!inside.includes('/')) return 'door';
+  if (!inside.includes('/')) return 'entryPoint';
   return names.find((name) => inside.startsWith(`${name}/`)) ?? 'unknown';
 }
 
@@ -28,23 +28,23 @@ function allowsPackage(patterns, specifier) {
 
 /** Why `file` may not import `specifier`, or null. */
 function refusal(file, specifier) {
-  const from = roomOf(file);
-  const room = from === 'door' ? { rooms: names, packages: [] } : table.rooms[from];
-  if (!room)
-    return `lib/${path.relative(lib, file)} stands in no known room: add its room to test/architecture/rooms.json.`;
-  const may = `It may import ${[from, ...room.rooms].join(', ')}; packages: ${room.packages.join(', ') || 'none'}.`;
+  const from = layerOf(file);
+  const layer = from === 'entryPoint' ? { layers: names, packages: [] } : table.layers[from];
+  if (!layer)
+    return `lib/${path.relative(lib, file)} stands in no known layer: add its layer to test/architecture/layers.json.`;
+  const may = `It may import ${[from, ...layer.layers].join(', ')}; packages: ${layer.packages.join(', ') || 'none'}.`;
   if (!specifier.startsWith('.')) {
-    return allowsPackage(room.packages, specifier)
+    return allowsPackage(layer.packages, specifier)
       ? null
-      : `Room "${from}" may not import the package "${specifier}". ${may}`;
+      : `Layer "${from}" may not import the package "${specifier}". ${may}`;
   }
-  const target = roomOf(path.resolve(path.dirname(file), specifier));
-  if ((target === from && from !== 'door') || room.rooms.includes(target)) return null;
-  return `Room "${from}" may not import "${target}" (${specifier}). ${may}`;
+  const target = layerOf(path.resolve(path.dirname(file), specifier));
+  if ((target === from && from !== 'entryPoint') || layer.layers.includes(target)) return null;
+  return `Layer "${from}" may not import "${target}" (${specifier}). ${may}`;
 }
 
 /** @type {import('eslint').Rule.RuleModule} */
-const rooms = {
+const layers = {
   meta: { type: 'problem', schema: [], docs: { description: 'Imports in lib/ go down, never up or sideways.' } },
   create(context) {
     const check = (node) => {
@@ -85,4 +85,4 @@ const runStatus = {
   },
 };
 
-export default { rules: { rooms, 'run-status': runStatus } };
+export default { rules: { layers, 'run-status': runStatus } };

@@ -3,15 +3,15 @@ import { isBuiltin } from 'node:module';
 import { dirname, posix } from 'node:path';
 import ts from 'typescript';
 
-interface Room {
-  rooms: string[];
+interface Layer {
+  layers: string[];
   packages: string[];
 }
 
-const table = JSON.parse(readFileSync('test/architecture/rooms.json', 'utf8')) as {
-  rooms: Record<string, Room>;
+const table = JSON.parse(readFileSync('test/architecture/layers.json', 'utf8')) as {
+  layers: Record<string, Layer>;
   roles: string[];
-  drawers: string[];
+  catchAlls: string[];
 };
 const files = readdirSync('lib', { recursive: true, encoding: 'utf8' })
   .map((file) => file.replaceAll('\\', '/'))
@@ -19,25 +19,25 @@ const files = readdirSync('lib', { recursive: true, encoding: 'utf8' })
   .sort();
 const read = (file: string) => readFileSync(`lib/${file}`, 'utf8');
 
-const roomOf = (file: string) =>
+const layerOf = (file: string) =>
   !file.includes('/')
-    ? 'door'
-    : (Object.keys(table.rooms).find((room) => file.startsWith(`${room}/`)) ?? 'no known room');
+    ? 'entryPoint'
+    : (Object.keys(table.layers).find((layer) => file.startsWith(`${layer}/`)) ?? 'no known layer');
 const importLine = /^\s*(?:import|export)\b(?:[^'"`;]*?\bfrom)?\s*['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/gm;
 const importsOf = (file: string) => [...read(file).matchAll(importLine)].map((match) => match[1] ?? match[2] ?? '');
 const packageMatches = (pattern: string, name: string) =>
   pattern === '*' || name === pattern || name.startsWith(pattern.endsWith('*') ? pattern.slice(0, -1) : `${pattern}/`);
 
 function isAllowed(file: string, specifier: string): boolean {
-  const from = roomOf(file);
-  const room = from === 'door' ? { rooms: Object.keys(table.rooms), packages: [] } : table.rooms[from];
-  if (!room) return false;
+  const from = layerOf(file);
+  const layer = from === 'entryPoint' ? { layers: Object.keys(table.layers), packages: [] } : table.layers[from];
+  if (!layer) return false;
   if (specifier.startsWith('.')) {
-    const target = roomOf(posix.join(dirname(file), specifier));
-    return room.rooms.includes(target) || (target === from && from !== 'door');
+    const target = layerOf(posix.join(dirname(file), specifier));
+    return layer.layers.includes(target) || (target === from && from !== 'entryPoint');
   }
   const name = isBuiltin(specifier) ? `node:${specifier.replace(/^node:/, '')}` : specifier;
-  return room.packages.some((pattern) => packageMatches(pattern, name));
+  return layer.packages.some((pattern) => packageMatches(pattern, name));
 }
 
 /** The files whose values a file imports; what is only a type is gone at run time. */
@@ -77,16 +77,16 @@ function cyclesOf(importsOfFile: ReadonlyMap<string, readonly string[]>): string
   return cycles;
 }
 
-describe('The rooms of lib/', () => {
-  it('stand in the table of test/architecture/rooms.json', () => {
-    expect(files.filter((file) => roomOf(file) === 'no known room')).toEqual([]);
+describe('The layers of lib/', () => {
+  it('stand in the table of test/architecture/layers.json', () => {
+    expect(files.filter((file) => layerOf(file) === 'no known layer')).toEqual([]);
   });
 
-  it('import down, never up or sideways, and only the packages their room allows', () => {
+  it('import down, never up or sideways, and only the packages their layer allows', () => {
     const offences = files.flatMap((file) =>
       importsOf(file)
         .filter((specifier) => !isAllowed(file, specifier))
-        .map((specifier) => `lib/${file} (${roomOf(file)}) may not import ${specifier}`),
+        .map((specifier) => `lib/${file} (${layerOf(file)}) may not import ${specifier}`),
     );
     expect(offences).toEqual([]);
   });
@@ -107,10 +107,10 @@ describe('The rooms of lib/', () => {
     expect(isAllowed('stores/typeorm/dialect.ts', 'typeorm')).toBe(true);
     expect(isAllowed('http/run.controller.ts', '../module/agent-runs.module.js')).toBe(true);
     expect(isAllowed('typeorm.ts', './index.js')).toBe(false);
-    expect(isAllowed('drawer/thing.ts', '../contracts/run.js')).toBe(false);
+    expect(isAllowed('catch-all file/thing.ts', '../contracts/run.js')).toBe(false);
   });
 
-  it('have doors that spell their exports by hand, and no inner index.ts', () => {
+  it('have entry points that spell their exports by hand, and no inner index.ts', () => {
     const offences = files.filter((file) => /^\s*export\s*\*/m.test(read(file)) || /\/index\.ts$/.test(file));
     expect(offences).toEqual([]);
   });
@@ -126,9 +126,9 @@ describe('The files of lib/', () => {
     expect(offences).toEqual([]);
   });
 
-  it('and their folders are never a drawer for anything', () => {
-    const drawers = new Set(table.drawers);
-    const offences = files.filter((file) => file.split('/').some((part) => drawers.has(part.replace(/\..*$/, ''))));
+  it('and their folders are never a catch-all file for anything', () => {
+    const catchAlls = new Set(table.catchAlls);
+    const offences = files.filter((file) => file.split('/').some((part) => catchAlls.has(part.replace(/\..*$/, ''))));
     expect(offences).toEqual([]);
   });
 

@@ -3,9 +3,9 @@ import { isBuiltin } from 'node:module';
 import { dirname, resolve } from 'node:path';
 import ts from 'typescript';
 import { evaluate } from './node-child.js';
-import { doors, manifest, type Door } from './package-manifest.js';
+import { entryPoints, manifest, type EntryPoint } from './package-manifest.js';
 
-/** The optional peers that a door needs by its nature; every other one must not be loaded by importing the door. */
+/** The optional peers that an entry point needs by its nature; importing it must load no other one. */
 const optionalPeersOf: Record<string, string[]> = {
   typeorm: ['typeorm', '@nestjs/typeorm'],
   http: ['@nestjs/swagger'],
@@ -21,8 +21,8 @@ function load(format: 'esm' | 'cjs', specifiers: string[]): Loaded {
       const loaded = {};
       for (const specifier of ${JSON.stringify(specifiers)}) {
         try {
-          const door = ${format === 'esm' ? 'await import(specifier)' : 'require(specifier)'};
-          loaded[specifier] = Object.keys(door).filter((key) => door[key] !== undefined).sort();
+          const entryPoint = ${format === 'esm' ? 'await import(specifier)' : 'require(specifier)'};
+          loaded[specifier] = Object.keys(entryPoint).filter((key) => entryPoint[key] !== undefined).sort();
         } catch (error) { loaded[specifier] = error.code ?? String(error); }
       }
       process.stdout.write(JSON.stringify(loaded));
@@ -86,15 +86,15 @@ let requiredEsm: Loaded;
 let program: ts.Program;
 
 beforeAll(() => {
-  const specifiers = doors.map((door) => door.specifier);
+  const specifiers = entryPoints.map((entryPoint) => entryPoint.specifier);
   imported = load('esm', specifiers);
   required = load('cjs', specifiers);
   requiredEsm = load(
     'cjs',
-    doors.map((door) => resolve(door.esm.default)),
+    entryPoints.map((entryPoint) => resolve(entryPoint.esm.default)),
   );
   program = ts.createProgram(
-    doors.map((door) => resolve(door.esm.types)),
+    entryPoints.map((entryPoint) => resolve(entryPoint.esm.types)),
     {
       module: ts.ModuleKind.NodeNext,
       moduleResolution: ts.ModuleResolutionKind.NodeNext,
@@ -104,46 +104,46 @@ beforeAll(() => {
   );
 }, 60_000);
 
-it('CFG-11: every door of lib/ is exported, and every export is a door', () => {
+it('CFG-11: every entry point of lib/ is exported, and nothing else is', () => {
   const files = readdirSync('lib').filter((file) => file.endsWith('.ts'));
-  expect(doors.map((door) => `${door.name}.ts`).sort()).toEqual(files.sort());
+  expect(entryPoints.map((entryPoint) => `${entryPoint.name}.ts`).sort()).toEqual(files.sort());
 });
 
-describe.each(doors)('$specifier', (door: Door) => {
+describe.each(entryPoints)('$specifier', (entryPoint: EntryPoint) => {
   it('has the files its export conditions name', () => {
-    const targets = [door.esm.types, door.esm.default, door.cjs.types, door.cjs.default];
+    const targets = [entryPoint.esm.types, entryPoint.esm.default, entryPoint.cjs.types, entryPoint.cjs.default];
     expect(targets.filter((target) => !existsSync(target))).toEqual([]);
   });
 
   it('gives the same names to import and to require, each of them a value', () => {
-    expect(imported[door.specifier]).toEqual(expect.arrayContaining([expect.any(String)]));
-    expect(required[door.specifier]).toEqual(imported[door.specifier]);
+    expect(imported[entryPoint.specifier]).toEqual(expect.arrayContaining([expect.any(String)]));
+    expect(required[entryPoint.specifier]).toEqual(imported[entryPoint.specifier]);
   });
 
   it('exports as values all classes, functions and constants that its types name', () => {
-    const values = declaredValues(program, resolve(door.esm.types));
-    expect(values.filter((name) => !imported[door.specifier]?.includes(name))).toEqual([]);
+    const values = declaredValues(program, resolve(entryPoint.esm.types));
+    expect(values.filter((name) => !imported[entryPoint.specifier]?.includes(name))).toEqual([]);
   });
 
   it('can be required in its ESM form, which top-level await would forbid', () => {
-    expect(requiredEsm[resolve(door.esm.default)]).toEqual(imported[door.specifier]);
+    expect(requiredEsm[resolve(entryPoint.esm.default)]).toEqual(imported[entryPoint.specifier]);
   });
 
   it('loads no package that is undeclared, and no optional peer that is not its own', () => {
-    const own = optionalPeersOf[door.name] ?? [];
-    const behind = [...packagesBehind(door.esm.default), ...packagesBehind(door.esm.types)];
+    const own = optionalPeersOf[entryPoint.name] ?? [];
+    const behind = [...packagesBehind(entryPoint.esm.default), ...packagesBehind(entryPoint.esm.types)];
     expect(behind.filter((name) => !isDeclared(name) || (isOptional(name) && !own.includes(name)))).toEqual([]);
   });
 });
 
 it('the root loads no package beside Nest that boot can load when it is needed', () => {
   const nest = /^(?:@nestjs\/(?:common|core)|reflect-metadata|rxjs)$/;
-  const root = doors.find(({ name }) => name === 'index') as Door;
+  const root = entryPoints.find(({ name }) => name === 'index') as EntryPoint;
   expect(packagesBehind(root.esm.default).filter((name) => !nest.test(name))).toEqual([]);
   expect(requiredBesideNest()).toEqual([]);
 });
 
-it.each(['esm', 'cjs'] as const)('no path behind the doors can be loaded (%s)', (format) => {
+it.each(['esm', 'cjs'] as const)('no path behind the entry points can be loaded (%s)', (format) => {
   const paths = ['dist/esm/index.js', 'dist/cjs/index.js', 'lib/index.ts', 'index.js', 'contracts/run.js'];
   const specifiers = paths.map((path) => `${manifest.name}/${path}`);
   expect(load(format, specifiers)).toEqual(
