@@ -37,6 +37,8 @@ export interface ExitTransition {
   unlessContinued?: (locked: LockedRun, fits: (entries: readonly JournalEntry[]) => number) => ContinueInstead | null;
   /** See `StoreTraits`. */
   maxCommitBytes?: number | undefined;
+  /** No earlier try can have settled the run: whoever did is somebody else. Default false. */
+  isFirstTry?: boolean;
 }
 
 /** What lets a run stay that was about to exit. */
@@ -128,7 +130,7 @@ function isOwnWork(
 ): boolean {
   if (run.status === 'running')
     return (exit.verb === null || exit.unlessContinued !== undefined) && run.sequence > exit.sequence;
-  if (run.status !== target || run.sequence !== exit.sequence + added) return false;
+  if (exit.isFirstTry || run.status !== target || run.sequence !== exit.sequence + added) return false;
   const { wake, attention } = exit.change(now);
   return (!wake || run.wake?.cause === wake.cause) && (!attention || run.attention?.reason === attention.reason);
 }

@@ -89,6 +89,10 @@ describe('how an attempt leaves its run', () => {
   });
 
   it('I10: recognises its own work after a commit whose answer was lost', () => {
+    // Not on its first try: then somebody else has settled it (simulation, seed 7001899).
+    expect(() => decideExit(locked({ status: 'completed', sequence: 9 }), { ...leave(), isFirstTry: true })).toThrow(
+      expect.objectContaining({ code: 'FENCED' }),
+    );
     const decision = decideExit(locked({ status: 'completed', sequence: 9 }), leave());
     expect(decision).toEqual({ result: { outcome: 'already', entries: [note('result'), completed], news: [] } });
     // The same status at another place is somebody else's.

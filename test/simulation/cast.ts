@@ -20,6 +20,7 @@ import type { Ledger } from './ledger.js';
 import type { SimDatabase } from './sim-database.js';
 import type { SimProcess } from './sim-process.js';
 import type { SimManager } from './sim-store.js';
+import { LEASE_MS } from './plan.js';
 import type { World } from './world.js';
 
 export interface Stage {
@@ -195,6 +196,7 @@ async function work(
 ): Promise<unknown> {
   const { world, ledger } = stage;
   const { operationId } = context;
+  const begunAt = world.time;
   checkEntry(stage, method, context);
   const before = ledger.enter(operationId);
   const chance = world.chanceOf(`tool/${operationId}/${before}`);
@@ -209,7 +211,7 @@ async function work(
     const answers = await context.ask({ id: 'size', text: 'How many?' });
     return returned(stage, operationId, { answers });
   }
-  await effect(stage, process, method, context);
+  await effect(stage, process, method, context, begunAt);
   if (fault?.fault === 'killed after') process.kill();
   if (fault?.fault === 'stopped after') process.stop(fault.ms);
   await process.sleep(1);
@@ -224,7 +226,13 @@ function returned(stage: Stage, operationId: string, output: JsonObject): JsonOb
 }
 
 /** The request is on its way: it takes effect whatever becomes of the process, or with the transaction. */
-async function effect(stage: Stage, process: SimProcess, method: Method, context: ToolContext): Promise<void> {
+async function effect(
+  stage: Stage,
+  process: SimProcess,
+  method: Method,
+  context: ToolContext,
+  begunAt: number,
+): Promise<void> {
   const { operationId, runId, attempt } = context;
   if (method.recovery === 'transactional') {
     (context as unknown as { manager: SimManager }).manager.insert({ operationId, attempt });
@@ -239,8 +247,11 @@ async function effect(stage: Stage, process: SimProcess, method: Method, context
       const isCurrent = call?.state === 'started' && call.attempt === attempt;
       const isOwner =
         isCurrent && run?.status === 'running' && run.owner === method.workerId() && lease > database.now();
-      ledger.effect(operationId, !isOwner);
-      world.note(`effect of ${method.name} ${operationId}${isOwner ? '' : ' (zombie)'}`);
+      // Nobody waits longer for a method that goes on after its time limit.
+      const isWaitedFor = world.time - begunAt <= TOOL_TIMEOUT_MS + LEASE_MS;
+      const isZombie = !isOwner || !isWaitedFor;
+      ledger.effect(operationId, isZombie);
+      world.note(`effect of ${method.name} ${operationId}${isZombie ? ' (zombie)' : ''}`);
       process.later(2, resolve);
     });
   });

@@ -8,7 +8,7 @@ beforeAll(() => void (unguard = guardGlobals()));
 afterAll(() => unguard());
 
 /** Each found a fault once: of the engine, or of what checks it. */
-const FOUND = ['1070239', '1006084', '1030286', '1064985', '1038454', '1055121', '1126423137'];
+const FOUND = ['1070239', '1006084', '1030286', '1064985', '1038454', '1055121', '1126423137', '7001899', '7006535'];
 const seeds = [...FOUND, ...Array.from({ length: 60 }, (_, index) => String(index + 1))];
 
 describe('simulated histories', () => {

@@ -267,6 +267,7 @@ export class RunExecution extends Attempt {
       pendingInterruptEntries: pendingInterruptOnce(),
       maxCommitBytes: store.traits.maxCommitBytes,
       ...plan,
+      isFirstTry: true,
     };
     let next: RunRecord | null = null;
     let writes: RunWrites = {};
@@ -277,7 +278,11 @@ export class RunExecution extends Attempt {
       return decision;
     };
     const offer = async () => {
-      const answer = await store.transition({ runId, session: sessionId !== null && plan.verb !== null, decide });
+      const session = sessionId !== null && plan.verb !== null;
+      const answer = await store.transition({ runId, session, decide }).catch((error: unknown) => {
+        exit.isFirstTry = false;
+        throw error;
+      });
       return answer.outcome === 'done' && answer.result.outcome === 'too_early' ? undefined : answer;
     };
     const answer = await untilAnswered(this.ports, offer, () => this.phase === 'over');
