@@ -523,6 +523,12 @@ function send(port, method, path, headers, body) {
       let text = '';
       response.setEncoding('utf8').on('data', (piece) => (text += piece));
       response.on('end', () => resolve({ status: response.statusCode, text }));
+      // A stream of a run that waits does not end.
+      if (String(response.headers['content-type']).startsWith('text/event-stream'))
+        response.once('data', () => {
+          resolve({ status: response.statusCode, text });
+          response.destroy();
+        });
       response.on('error', reject);
     });
     sent.on('error', (error) => {
