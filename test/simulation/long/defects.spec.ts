@@ -20,7 +20,17 @@ const MAX_SEEDS = 10_000;
 
 /** The first seed that fails, or null. */
 async function firstFailing(defect: Defect, from: number, seeds: number): Promise<number | null> {
-  const args = ['--defect', defect.name, '--from', `${from}`, '--seeds', `${seeds}`, '--first'];
+  const args = [
+    '--defect',
+    defect.name,
+    '--from',
+    `${from}`,
+    '--seeds',
+    `${seeds}`,
+    '--first',
+    '--only',
+    defect.violates,
+  ];
   const ran = promisify(execFile)(process.execPath, ['.config/simulate.mjs', ...args]);
   const { stdout, code } = await ran.then(
     (done) => ({ ...done, code: 0 }),
