@@ -2,8 +2,9 @@ import type { SequencedEntry } from '../contracts/journal-entry.js';
 import type { JournalNews } from '../contracts/ports/run-store.port.js';
 import { isSettled } from '../contracts/run-status.js';
 import { InvalidCursorError } from '../errors/request.errors.js';
-import { StreamInterruptedError } from '../errors/store.errors.js';
+import { type JournalCorruptError, StreamInterruptedError } from '../errors/store.errors.js';
 import type { EnginePorts } from './engine-ports.js';
+import { failureOf } from './failure.js';
 import { runNotFound } from './journal/read-whole-journal.js';
 
 /** Entries of a page that a reader behind its run reads. */
@@ -158,7 +159,15 @@ export class RunStreams {
       // What the limit left out.
       if (found.some(({ isComplete }) => !isComplete)) for (const { runId } of asked) this.due.add(runId);
     } catch (error) {
-      for (const { runId } of asked) for (const { reject } of [...(this.runs.get(runId)?.waiting ?? [])]) reject(error);
+      // A journal that cannot be read is the trouble of its own readers; the others are read without it.
+      const corrupt = failureOf(error) === 'corrupt' ? (error as JournalCorruptError).details.runId : undefined;
+      const isTroubled = asked.some(({ runId }) => runId === corrupt)
+        ? (runId: string) => runId === corrupt
+        : () => true;
+      for (const { runId } of asked) {
+        if (isTroubled(runId)) for (const { reject } of [...(this.runs.get(runId)?.waiting ?? [])]) reject(error);
+        else this.due.add(runId);
+      }
     }
   }
 

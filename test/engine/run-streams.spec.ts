@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { setMaxListeners } from 'node:events';
 import type { StreamedEvent } from '../../lib/contracts/run-view.js';
+import { JournalCorruptError } from '../../lib/errors/store.errors.js';
 import { scriptedModel } from '../../lib/model/scripted/scripted-model.js';
 import { MemoryRunStore } from '../../lib/stores/memory/memory-run.store.js';
 import { agent, engineOver, stopEngines, type TestEngine, tool } from '../support/engine-harness.js';
@@ -165,6 +166,22 @@ describe('a stream of events', () => {
     store.heal();
     gate.resolve();
     expect((await all(reader.runs.stream(id, { after: 5 }))).at(-1)?.type).toBe('run.completed');
+  });
+
+  it('STR-S4: a journal that cannot be read cuts the streams of its own run only', async () => {
+    const { engine, store } = await twoProcesses(() => 'worked');
+    const reader = await engineOver(store, agent(scriptedModel([])), { worker: false, streamPollMs: 20 });
+    engine.worker.pause();
+    const [broken, sound] = [(await engine.runs.start(start)).id, (await engine.runs.start(start)).id];
+    store.fail('follow', {
+      times: Number.POSITIVE_INFINITY,
+      when: (positions: readonly { runId: string }[]) => positions.some(({ runId }) => runId === broken),
+      error: () => new JournalCorruptError('its journal cannot be read', { details: { runId: broken } }),
+    });
+    const reading = all(reader.runs.stream(sound));
+    await expect(all(reader.runs.stream(broken))).rejects.toMatchObject({ code: 'JOURNAL_CORRUPT' });
+    await engine.runs.cancel(sound);
+    expect((await reading).at(-1)?.type).toBe('run.cancelled');
   });
 
   it('EVT-1: shows facts without content as the lifecycle projection', async () => {

@@ -462,6 +462,7 @@ export abstract class RunStore {
    * What came after each position, by one read for all of them: for a process that streams many runs. A run without
    * anything new, or that is not there, is left out.
    * @param limit commits, of all runs together: what is left out then comes with the next read
+   * @throws JournalCorruptError for one of the journals, with its `runId` in the details
    */
   abstract follow(positions: readonly JournalPosition[], limit: number): Promise<JournalNews[]>;
   /**

@@ -51,6 +51,12 @@ function corrupt(runId: string, why: string, cause?: unknown): JournalCorruptErr
   });
 }
 
+function begun(fold: JournalFold, runId: string, history: readonly Message[] = []): RunState {
+  const state = emptyState(runId);
+  fold.begin(state, history);
+  return state;
+}
+
 /** The run and its folded journal, behind the history that is given. Null when it does not exist. */
 export async function readRunState(
   store: RunStore,
@@ -59,8 +65,7 @@ export async function readRunState(
   history: readonly Message[] = [],
   upTo?: number,
 ): Promise<{ run: RunRecord; state: RunState } | null> {
-  const state = emptyState(runId);
-  fold.begin(state, history);
+  const state = begun(fold, runId, history);
   const run = await catchUp(store, fold, state, upTo);
   return run && { run, state };
 }
@@ -78,11 +83,7 @@ export async function readRunStates(
   fold: JournalFold,
   runIds: readonly string[],
 ): Promise<(RunState | null)[]> {
-  const states = runIds.map((runId) => {
-    const state = emptyState(runId);
-    fold.begin(state, []);
-    return state;
-  });
+  const states = runIds.map((runId) => begun(fold, runId));
   const whole = new Set<string>();
   // One alone is read by its own statement just as well.
   let pending = states.length > 1 ? states : [];

@@ -89,10 +89,8 @@ function entriesAfter(run: RunRecord, rows: readonly Row[], after: number, limit
     if (expected === null ? first > after + 1 : first !== expected) break;
     const unpacked = entriesOf(run.id, row);
     expected = first + unpacked.length;
-    for (const [index, entry] of unpacked.entries()) {
-      const sequence = first + index;
-      if (sequence > after && sequence <= run.sequence && entries.length < limit) entries.push({ ...entry, sequence });
-    }
+    for (const entry of unpacked)
+      if (entry.sequence > after && entry.sequence <= run.sequence && entries.length < limit) entries.push(entry);
     if (entries.length >= limit) break;
   }
   if (entries.length === 0) {
@@ -114,28 +112,27 @@ export function* followJournals(
   const news = new Map<string, JournalNews>();
   for (const row of rows) {
     const runId = row['run_id'] as string;
-    const first = Number(row['first_sequence']);
     const found = news.get(runId) ?? { runId, status: row['status'] as RunStatus, entries: [], isComplete: true };
     news.set(runId, found);
-    for (const [index, entry] of entriesOf(runId, row).entries())
-      found.entries.push({ ...entry, sequence: first + index });
+    found.entries.push(...entriesOf(runId, row));
   }
   const last = rows.length < limit ? undefined : [...news.values()].at(-1);
   if (last) last.isComplete = false;
   return [...news.values()];
 }
 
-function entriesOf(runId: string, row: Row): JournalEntry[] {
+function entriesOf(runId: string, row: Row): SequencedEntry[] {
+  const first = Number(row['first_sequence']);
   const entries = readable(runId, 'A journal row', () =>
     decodePayload(runId, 'entries', row['entries'] as string),
   ) as JournalEntry[];
   if (!Array.isArray(entries) || entries.length !== Number(row['entry_count'])) {
     throw new JournalCorruptError(
-      `The journal row ${Number(row['first_sequence'])} of run ${runId} does not hold the ${Number(row['entry_count'])} entries it was written with. Other runs are not affected.`,
-      { details: { runId, firstSequence: Number(row['first_sequence']) } },
+      `The journal row ${first} of run ${runId} does not hold the ${Number(row['entry_count'])} entries it was written with. Other runs are not affected.`,
+      { details: { runId, firstSequence: first } },
     );
   }
-  return entries;
+  return entries.map((entry, index) => ({ ...entry, sequence: first + index }));
 }
 
 export function* readSession(dialect: Dialect, sessionId: string): Program<SessionRecord | null> {
